@@ -82,7 +82,7 @@ class DataFiles:
         )
 
     @contextlib.contextmanager
-    def opened(self, path: Path, settings: config.Settings) -> Iterator[connection.Store]:
+    def open_store(self, path: Path, settings: config.Settings) -> Iterator[connection.Store]:
         with _reported():
             engine = _engine(path)
         with engine:

@@ -127,7 +127,7 @@ def _check_format() -> None:
     """Refuse a store of a newer release, and mark a new store. Other modules are not needed."""
     from comments.upkeep.migrations import store_format
 
-    if store_format.found() is None:
+    if store_format.read() is None:
         from comments.upkeep.migrations import upgrades
 
         upgrades.note_new()

@@ -69,7 +69,7 @@ def fill(path: str, followers: int, called: int) -> None:
             _subscribe(number, settings)
             if number % DELIVERED_EVERY == 0:
                 _deliver(settings)
-                for each in set_search.asking():
+                for each in set_search.sets_to_compact():
                     set_compaction.compact(each)
         _deliver(settings)
         set_compaction.compact(thread_followers.set_of(THREAD))
@@ -138,7 +138,7 @@ def send(path: str, port: int, day: int) -> dict[str, float]:
     with measuring.stored(Path(path)) as engine:
         while dispatcher.sweep(now=now(), handlers=handlers).delivered:
             pass
-        if outbox.due(datetime(9999, 12, 1, tzinfo=UTC), 10):
+        if outbox.overdue_ids(datetime(9999, 12, 1, tzinfo=UTC), 10):
             raise SystemExit("some events were not delivered")
         cost = engine.meter.total()  # A `Reading` would keep every key in memory.
     return {"reads": cost.reads, "writes": cost.writes + cost.deletes}

@@ -88,7 +88,7 @@ class Changes:
 
 def _mark(members: dict[str, bool]) -> bool:
     def body() -> bool:
-        marked = many_marks.marking({NAME: members})
+        marked = many_marks.mark_many({NAME: members})
         transactions.apply(marked.writes)
         return bool(marked.asking)
 
@@ -140,7 +140,7 @@ def _delivered() -> float:
     """Deliver all events; return the seconds of processor time."""
     now, since = STARTED + timedelta(days=99), time.process_time()
     while dispatcher.deliver(
-        outbox.due(now, dispatcher.SWEPT), now=now, handlers=wiring.HANDLERS
+        outbox.overdue_ids(now, dispatcher.SWEPT), now=now, handlers=wiring.HANDLERS
     ).delivered:
         pass
     return time.process_time() - since

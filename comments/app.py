@@ -245,7 +245,7 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
 
     def run(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         with store.context():
-            connection.spent()  # Reset the usage that earlier work on this thread left behind.
+            connection.take_costs()  # Reset the usage that earlier work on this thread left behind.
             try:
                 return wsgi(environ, start_response)
             finally:
@@ -259,5 +259,5 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
 
 def _site_in(environ: "WSGIEnvironment") -> str:
     """Return the site in a request's path if this process knows it, else `usage.SERVICE`."""
-    found = _SITE.match(environ.get("PATH_INFO", ""))
-    return found[1] if found and site_settings.is_known(found[1]) else usage.SERVICE
+    match = _SITE.match(environ.get("PATH_INFO", ""))
+    return match[1] if match and site_settings.is_known(match[1]) else usage.SERVICE

@@ -205,12 +205,12 @@ def load(
 
 def _numbers(values: Mapping[str, str], kind: str) -> dict[str, int]:
     """Return the settings that are numbers, by field."""
-    found = {
+    numbers = {
         name.lower(): setting_values.number(values, name, *_NUMBERS[name]) for name in _NUMBERS
     }
     if kind != "embedded" and not values.get("AUDIT_READS"):
-        found["audit_reads"] = 0  # Other stores bill each read.
-    return found
+        numbers["audit_reads"] = 0  # Other stores bill each read.
+    return numbers
 
 
 def _file(path: str) -> dict[str, str]:
@@ -280,7 +280,7 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path, *, makes: bool
     kept = data_dir / "secret"
     if not given and not makes and not kept.exists():
         return ""
-    return secret_rotation.Secret(given or _kept_secret(kept), old)
+    return secret_rotation.Secret(given or _stored_secret(kept), old)
 
 
 def _has_content(path: Path) -> bool:
@@ -330,7 +330,7 @@ def _check_files(folder: Path, *, has_old: bool) -> None:
         )
 
 
-def _kept_secret(path: Path) -> str:
+def _stored_secret(path: Path) -> str:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():

@@ -41,9 +41,9 @@ class Lines(logging.Formatter):
         # Help texts and completion log nothing.
         import msgspec  # noqa: PLC0415
 
-        return msgspec.json.encode(self.told(record)).decode()
+        return msgspec.json.encode(self.loggable(record)).decode()
 
-    def told(self, record: logging.LogRecord) -> dict[str, Any]:
+    def loggable(self, record: logging.LogRecord) -> dict[str, Any]:
         """Return the parts of a record that may be logged."""
         when = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, Any] = {
@@ -66,9 +66,9 @@ class Words(Lines):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message and, below it, the place of an error."""
-        line = self.told(record)
+        line = self.loggable(record)
         error = [f"  {line['error']}"] if "error" in line else []
-        places = [f"    {each}" for each in line.get("at", ())]
+        places = [f"    {place}" for place in line.get("at", ())]
         return "\n".join([line["message"], *error, *places])
 
 
@@ -84,9 +84,9 @@ def to_stderr(*streams: TextIO) -> None:
         handler = logging.StreamHandler()
         handler.setFormatter(form)
         root.addHandler(handler)
-    for each in logging.getLogger("gunicorn.error").handlers:
-        if getattr(each, "_gunicorn", False):
-            each.setFormatter(form)
+    for older in logging.getLogger("gunicorn.error").handlers:
+        if getattr(older, "_gunicorn", False):
+            older.setFormatter(form)
     if _log.level == logging.NOTSET:
         _log.setLevel(logging.INFO)
     threading.excepthook = _report_thread
@@ -117,7 +117,7 @@ def _of_server(template: str, record: logging.LogRecord) -> str:
 
 def _places(trace: TracebackType | None) -> list[str]:
     frames = traceback.extract_tb(trace)[-_MOST_PLACES:]
-    return [_place(each.filename, each.lineno, each.name) for each in frames]
+    return [_place(frame.filename, frame.lineno, frame.name) for frame in frames]
 
 
 def _place(file: str, line: int | None, name: str) -> str:

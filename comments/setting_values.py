@@ -124,7 +124,7 @@ def public_url(values: Mapping[str, str]) -> str:
 
 def hosts(given: str) -> tuple[str, ...]:
     """Parse host names that are separated by commas, and convert them to lower case."""
-    names = tuple(each.strip().rstrip(".").lower() for each in given.split(",") if each.strip())
+    names = tuple(name.strip().rstrip(".").lower() for name in given.split(",") if name.strip())
     for name in names:
         if not _HOST.fullmatch(name):
             raise errors.Misconfigured(

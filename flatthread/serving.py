@@ -101,7 +101,7 @@ def _refusal(status: int) -> tuple[dict[str, str], bytes]:
     )
     headers = {
         "Content-Type": comments.web.http.problems.CONTENT_TYPE,
-        **comments.web.http.security_headers.unasked(),
+        **comments.web.http.security_headers.server_headers(),
         **comments.web.http.cors.REFUSED,
     }
     return headers, msgspec.json.encode(problem)
@@ -154,8 +154,8 @@ def post_worker_init(worker: "server.worker.Worker") -> None:
 
 def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:
     """Let the background worker finish its step. The next process does the remaining work."""
-    for each in _workers:
-        each.stop(_STOP_SECONDS)
+    for worker in _workers:
+        worker.stop(_STOP_SECONDS)
 
 
 def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:
@@ -166,7 +166,7 @@ def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:
 
 def _announce(app: "flask.Flask", host: str, port: int) -> None:
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
-    while not _answers(shown, port):
+    while not _is_answering(shown, port):
         time.sleep(_PAUSE)
     if not _said.acquire(block=False):
         return
@@ -201,13 +201,13 @@ def _offer(app: "flask.Flask", url: str) -> None:
     )
     sys.stderr.flush()
     # Logs are kept, copied and read by others, so print the link itself only on a terminal.
-    terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
+    terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if terminal is not None:
         terminal.write(f"To become the owner, open this link once: {offer.link}\n")
         terminal.flush()
 
 
-def _answers(host: str, port: int) -> bool:
+def _is_answering(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/healthz")

@@ -23,7 +23,7 @@ that follow from others are left out. [architecture.md](architecture.md) explain
 """
 
 
-def dotted(path: Path) -> str:
+def dotted_name(path: Path) -> str:
     """Return the dotted name of a module's file."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -31,10 +31,10 @@ def dotted(path: Path) -> str:
 
 def modules(package: str) -> dict[str, Path]:
     """Return the modules of a package by dotted name."""
-    return {dotted(path): path for path in sorted((ROOT / package).rglob("*.py"))}
+    return {dotted_name(path): path for path in sorted((ROOT / package).rglob("*.py"))}
 
 
-def imported(path: Path) -> Iterator[str]:
+def imported_names(path: Path) -> Iterator[str]:
     """Yield every dotted name that a module imports or may import from."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -51,23 +51,27 @@ def room_of(package: str, name: str) -> str:
 
 def arrows(package: str, known: dict[str, Path]) -> dict[str, set[str]]:
     """Return for each room the rooms of the same package that its modules import."""
-    found: dict[str, set[str]] = {}
+    graph: dict[str, set[str]] = {}
     for name, path in known.items():
         here = room_of(package, name)
-        there = {room_of(package, each) for each in imported(path) if each in known}
+        there = {room_of(package, other) for other in imported_names(path) if other in known}
         if here:
-            found.setdefault(here, set()).update(there - {here, ""})
-    return found
+            graph.setdefault(here, set()).update(there - {here, ""})
+    return graph
 
 
-def reduced(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+def reduce(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     """Return the graph without the arrows that follow from others."""
 
-    def reached(room: str) -> set[str]:
-        return graph[room].union(*(reached(each) for each in graph[room]))
+    def reachable_rooms(room: str) -> set[str]:
+        return graph[room].union(*(reachable_rooms(target) for target in graph[room]))
 
     return {
-        room: {each for each in there if not any(each in reached(o) for o in there - {each})}
+        room: {
+            target
+            for target in there
+            if not any(target in reachable_rooms(o) for o in there - {target})
+        }
         for room, there in graph.items()
     }
 
@@ -81,7 +85,7 @@ def sentence(path: Path) -> str:
 def picture(package: str, known: dict[str, Path]) -> Iterator[str]:
     """Draw a package's rooms and their imports as a Mermaid diagram."""
     yield from ("```mermaid", "flowchart TD")
-    for room, there in reduced(arrows(package, known)).items():
+    for room, there in reduce(arrows(package, known)).items():
         yield f"    {room}" if not there else f"    {room} --> {' & '.join(sorted(there))}"
     yield "```"
 

@@ -22,12 +22,12 @@ _PINNED = re.compile(r"^([\w.-]+)==(\S+)((?:[^#\n]*\\?\n)+)((?: +#.*\n)+)", re.M
 def bill(lock: str) -> dict[str, object]:
     """Return the bill for the text of requirements.txt."""
     root = f"pkg:pypi/flatthread@{__version__}"
-    found = _PINNED.findall(lock)
-    purls = {name: f"pkg:pypi/{name}@{version}" for name, version, *_ in found}
+    pins = _PINNED.findall(lock)
+    purls = {name: f"pkg:pypi/{name}@{version}" for name, version, *_ in pins}
     needed = defaultdict(list)
-    for name, _, _, notes in found:
-        for each in re.findall(r"# +(\S.*)", notes.replace("# via", "# ")):
-            needed[root if each == "-r requirements.in" else purls[each]].append(purls[name])
+    for name, _, _, notes in pins:
+        for parent in re.findall(r"# +(\S.*)", notes.replace("# via", "# ")):
+            needed[root if parent == "-r requirements.in" else purls[parent]].append(purls[name])
     components = [
         {
             "type": "library",
@@ -40,13 +40,13 @@ def bill(lock: str) -> dict[str, object]:
                     "type": "distribution",
                     "url": f"https://pypi.org/project/{name}/{version}/",
                     "hashes": [
-                        {"alg": "SHA-256", "content": each}
-                        for each in re.findall(r"sha256:(\w+)", hashes)
+                        {"alg": "SHA-256", "content": digest}
+                        for digest in re.findall(r"sha256:(\w+)", hashes)
                     ],
                 }
             ],
         }
-        for name, version, hashes, _ in found
+        for name, version, hashes, _ in pins
     ]
     application = {
         "type": "application",
@@ -63,9 +63,7 @@ def bill(lock: str) -> dict[str, object]:
         "version": 1,
         "metadata": {"component": application},
         "components": components,
-        "dependencies": [
-            {"ref": each, "dependsOn": needed[each]} for each in (root, *purls.values())
-        ],
+        "dependencies": [{"ref": ref, "dependsOn": needed[ref]} for ref in (root, *purls.values())],
     }
 
 

@@ -49,7 +49,7 @@ def environ(
     the application decides whether to trust them.
     """
     path, query = _target(request.path.decode("latin-1"))
-    found: dict[str, Any] = {
+    variables: dict[str, Any] = {
         "REQUEST_METHOD": request.method.decode("latin-1"),
         "SCRIPT_NAME": "",
         "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"),
@@ -66,19 +66,19 @@ def environ(
     }
     # A Unix socket has no addresses.
     host, port = address[:2] if isinstance(address, tuple) else ("localhost", 80)
-    found["SERVER_NAME"], found["SERVER_PORT"] = host, str(port)
-    found["REMOTE_ADDR"] = client[0] if isinstance(client, tuple) else ""
+    variables["SERVER_NAME"], variables["SERVER_PORT"] = host, str(port)
+    variables["REMOTE_ADDR"] = client[0] if isinstance(client, tuple) else ""
     for name, value in request.headers:
         if b"_" in name:  # It would look like the name with a hyphen, which proxies may set.
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key in _OWN else f"HTTP_{key}"
         text = value.decode("latin-1")
-        found[key] = f"{found[key]},{text}" if key in found else text
-    return found
+        variables[key] = f"{variables[key]},{text}" if key in variables else text
+    return variables
 
 
-def answer(
+def run(
     application: "WSGIApplication", asked: "WSGIEnvironment", may_keep: Callable[[], bool]
 ) -> Answer:
     """Run the application and return its answer.

@@ -64,7 +64,7 @@ class Connections:
 
     def add(self, connection: "Connection") -> None:
         """Count a new connection, or end it if there is no room and none can be made."""
-        peers = [each for each in self.open if each.peer and each.peer == connection.peer]
+        peers = [other for other in self.open if other.peer and other.peer == connection.peer]
         is_over = bool(self.limits.per_peer) and len(peers) >= self.limits.per_peer
         is_full = is_over or len(self.open) >= self.limits.connections
         if is_full and not self.make_room(peers if is_over else self.open):
@@ -80,25 +80,27 @@ class Connections:
     def expire(self) -> None:
         """End every connection whose deadline has passed."""
         now = time.monotonic()
-        for each in [each for each in self.open if each.deadline <= now]:
-            each.expire()
+        for connection in [one for one in self.open if one.deadline <= now]:
+            connection.expire()
 
     def limit_unsent(self) -> None:
         """Keep the limit of bytes that wait for clients. Answers that share bytes count once."""
         while self._unsent() > self.limits.unsent:
-            if not self.make_room([each for each in self.open if each.phase is Phase.SENDING]):
+            if not self.make_room([one for one in self.open if one.phase is Phase.SENDING]):
                 return
 
     def _unsent(self) -> int:
-        parts = (part for each in self.open for part in each.parts)
-        buffered: int = sum(each.transport.get_write_buffer_size() for each in self.open)
+        parts = (part for connection in self.open for part in connection.parts)
+        buffered: int = sum(
+            connection.transport.get_write_buffer_size() for connection in self.open
+        )
         return buffered + sum({id(part): len(part) for part in parts}.values())
 
     def make_room(self, connections: "Iterable[Connection]") -> bool:
         """End the connection that has waited longest for its client; return whether one waits."""
-        waiting = [each for each in connections if each.phase is not Phase.RUNNING]
+        waiting = [one for one in connections if one.phase is not Phase.RUNNING]
         if waiting:
-            min(waiting, key=lambda each: each.since).end()
+            min(waiting, key=lambda one: one.since).end()
         return bool(waiting)
 
 
@@ -120,7 +122,7 @@ class Connection(asyncio.Protocol):
         self.address: Any = None
         self.peer = ""
         self.request: Any = PythonProtocol(
-            on_headers_complete=self._head_ended,
+            on_headers_complete=self._begin_body,
             on_body=self._body_arrived,
             on_message_complete=self._body_ended,
             # A page's address in a query may be as long as the head may be.
@@ -206,10 +208,10 @@ class Connection(asyncio.Protocol):
             self._head += len(data)
             if self._head > self._limits.largest_head:
                 self._refuse(431, "the head is too long")
-        elif is_new and self.phase is Phase.BODY and self._expects_continue():
+        elif is_new and self.phase is Phase.BODY and self._needs_continue():
             self.transport.write(_CONTINUE)
 
-    def _head_ended(self) -> bool:
+    def _begin_body(self) -> bool:
         fields = itertools.chain(*self.request.headers)
         if len(self.request.path) + sum(map(len, fields)) > self._limits.largest_head:
             raise LimitRequestHeaders("the head is too long")
@@ -235,26 +237,26 @@ class Connection(asyncio.Protocol):
         self._begin(Phase.RUNNING, math.inf)
         self._process.hand_over(self)
 
-    def _expects_continue(self) -> bool:
+    def _needs_continue(self) -> bool:
         expected = (value for name, value in self.request.headers if name == b"expect")
         is_new = self.request.http_version >= (1, 1)
         return is_new and any(value.lower() == b"100-continue" for value in expected)
 
     # The answer.
 
-    def answer(self, found: answers.Answer) -> None:
+    def answer(self, answer: answers.Answer) -> None:
         """Send an answer, and keep the connection for another request or close it."""
         if self.transport.is_closing():
             self._forget()
             return
         has_next = not self._has_ended or bool(self.request.remaining())
-        self._is_kept = found.is_kept and has_next
+        self._is_kept = answer.is_kept and has_next
         self.body = bytearray()
-        if sum(map(len, found.parts)) < _PIECE:
-            self._pieces = iter([b"".join((found.head, *found.parts))])
+        if sum(map(len, answer.parts)) < _PIECE:
+            self._pieces = iter([b"".join((answer.head, *answer.parts))])
         else:
-            self.parts = found.parts
-            self._pieces = itertools.chain([found.head], _pieces(found.parts))
+            self.parts = answer.parts
+            self._pieces = itertools.chain([answer.head], _pieces(answer.parts))
         self._begin(Phase.SENDING, self._limits.answer)
         self._send()
 

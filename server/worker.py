@@ -81,7 +81,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         super().load_wsgi()
         self.ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
         self.connections = Connections(
-            _possible(self.limits), self.cfg.keepalive, self.ready.put, self._refused
+            _possible(self.limits), self.cfg.keepalive, self.ready.put, self._refuse
         )
         self._threads = [
             threading.Thread(target=self._answer_all, name=f"answers-{number}")
@@ -122,15 +122,15 @@ class Worker(base.Worker):  # type: ignore[misc]
         while self.connections.open and time.monotonic() < end:
             # The client of a kept connection may be about to send a request; closing now would lose
             # it.
-            for each in self.connections.open:
-                each.hurry()
+            for connection in self.connections.open:
+                connection.hurry()
             await self._tick()
         for _ in self._threads:
             self.ready.put(None)
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
-        for each in [*self.connections.open]:
-            each.end()
+        for connection in [*self.connections.open]:
+            connection.end()
 
     # New connections.
 
@@ -153,7 +153,7 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     def _number(self) -> int:
         opened = self.connections.open
-        return len(opened) + sum(each not in opened for each in self._opening)
+        return len(opened) + sum(connection not in opened for connection in self._opening)
 
     def _accept(self, listener: Any) -> None:
         if self._count.is_above_others(self._number(), time.monotonic()):
@@ -177,7 +177,7 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     # Answers.
 
-    def _refused(self, status: int, why: object) -> bytes:
+    def _refuse(self, status: int, why: object) -> bytes:
         """Log a refusal; return the answer."""
         self.log.warning(_INVALID, "", why)
         return refusals.message(status, *self.refusal(status))
@@ -195,7 +195,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         can_keep = self.cfg.keepalive and not connection.is_cut and request.should_keep_alive
         try:
             asked = answers.environ(request, connection.body, connection.client, connection.address)
-            return answers.answer(self.wsgi, asked, lambda: bool(can_keep and self.alive))
+            return answers.run(self.wsgi, asked, lambda: bool(can_keep and self.alive))
         except BaseException:
             # Also on SystemExit: this is the end of one request, not of the thread.
             named = (request.method + b" " + request.path).decode("latin-1")

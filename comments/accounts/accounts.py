@@ -102,7 +102,7 @@ def record(row: account_rows.AccountRow) -> Account:
     )
 
 
-def creating(
+def creation_writes(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.AccountRow, ownership.Writes]:
     """Return a new account and the writes that create it. Call this in a transaction.
@@ -110,27 +110,29 @@ def creating(
     Raises:
         errors.Conflict: one of the identities belongs to another account.
     """
-    named = [(each, name) for each in newcomer.identities for name in each.names(secret)]
+    named = [
+        (identity, name) for identity in newcomer.identities for name in identity.names(secret)
+    ]
     rows = reads.get_multi([account_rows.identity_key(name) for _, name in named])
-    for (each, _), row in zip(named, rows, strict=True):
+    for (identity, _), row in zip(named, rows, strict=True):
         if row is not None and row.account != newcomer.id:
-            raise errors.Conflict(_TAKEN.get(each.provider, "account-exists"))
-    return creating_again(newcomer, secret=secret, now=now)
+            raise errors.Conflict(_TAKEN.get(identity.provider, "account-exists"))
+    return unchecked_creation_writes(newcomer, secret=secret, now=now)
 
 
-def creating_again(
+def unchecked_creation_writes(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.AccountRow, ownership.Writes]:
-    """Return the same as `creating`, for identities that this transaction found to be free.
+    """Return the same as `creation_writes`, for identities that this transaction found to be free.
 
     An identity is also free if its account no longer exists.
     """
-    names = [each.name(secret) for each in newcomer.identities]
+    names = [identity.name(secret) for identity in newcomer.identities]
     account = account_rows.AccountRow(
         key=account_rows.account_key(newcomer.id),
         name=newcomer.name,
         login=newcomer.login,
-        address=_sealed(newcomer.address, secret, now),
+        address=_seal(newcomer.address, secret, now),
         password=newcomer.password,
         grants=[_text(grant) for grant in newcomer.grants],
         staff=bool(newcomer.grants),
@@ -155,7 +157,7 @@ def add(newcomer: NewAccount, *, secret: str, now: datetime) -> Account:
     """
 
     def body() -> Account:
-        row, writes = creating(newcomer, secret=secret, now=now)
+        row, writes = creation_writes(newcomer, secret=secret, now=now)
         transactions.apply(writes)
         return record(row)
 
@@ -173,15 +175,15 @@ def id_by_identity(identity: identities.Identity, secret: str) -> str:
 
     With the nonexistent id, callers do the same lookups for known and unknown identities.
     """
-    row = stored_identity(identity, secret)
+    row = identity_row(identity, secret)
     if row is not None:
         return str(row.account)
-    return keyed_hashes.text(keyed_hashes.keyed(secret, "nobody", identity.name(secret)))
+    return keyed_hashes.text(keyed_hashes.keyed_digest(secret, "nobody", identity.name(secret)))
 
 
-def stored_identity(identity: identities.Identity, secret: str) -> account_rows.IdentityRow | None:
+def identity_row(identity: identities.Identity, secret: str) -> account_rows.IdentityRow | None:
     """Return an identity's row, which may be stored under the current secret or an older one."""
-    rows = reads.get_multi([account_rows.identity_key(each) for each in identity.names(secret)])
+    rows = reads.get_multi([account_rows.identity_key(name) for name in identity.names(secret)])
     return next((row for row in rows if row is not None), None)
 
 
@@ -192,13 +194,13 @@ def rekey(identity: identities.Identity, secret: str) -> None:
         return
 
     def body() -> None:
-        found = stored_identity(identity, secret)
-        row = None if found is None else reads.get(account_rows.account_key(found.account))
-        if found is None or row is None or found.key.id() == name:
+        led = identity_row(identity, secret)
+        row = None if led is None else reads.get(account_rows.account_key(led.account))
+        if led is None or row is None or led.key.id() == name:
             return
-        row.identities = [name if each in before else each for each in row.identities]
-        fresh = account_rows.IdentityRow(key=account_rows.identity_key(name), account=found.account)
-        transactions.apply(ownership.Writes(_OWNER, put=(row, fresh), delete=(found.key,)))
+        row.identities = [name if other in before else other for other in row.identities]
+        fresh = account_rows.IdentityRow(key=account_rows.identity_key(name), account=led.account)
+        transactions.apply(ownership.Writes(_OWNER, put=(row, fresh), delete=(led.key,)))
 
     transactions.transaction(body)
 
@@ -214,18 +216,18 @@ def by_text(text: str, secret: str) -> Account:
     Raises:
         errors.NotFound: the account does not exist.
     """
-    found = by_identity(identities.of_typed(text), secret) or get(text.removeprefix(AUTHOR))
-    if found is None:
+    account = by_identity(identities.of_text(text), secret) or get(text.removeprefix(AUTHOR))
+    if account is None:
         raise errors.NotFound("account", text)
-    return found
+    return account
 
 
 def staff() -> list[Account]:
     """List the accounts with a role, sorted by name."""
     ids = reads.names("Account", [("staff", "=", True)])
-    rows = reads.get_multi([account_rows.account_key(each) for each in ids])
-    found = [record(row) for row in rows if row is not None]
-    return sorted(found, key=lambda each: (each.name, each.id))
+    rows = reads.get_multi([account_rows.account_key(account_id) for account_id in ids])
+    members = [record(row) for row in rows if row is not None]
+    return sorted(members, key=lambda each: (each.name, each.id))
 
 
 def is_owned() -> bool:
@@ -241,17 +243,17 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
     """
 
     def apply(row: account_rows.AccountRow) -> None:
-        given(row, () if role is None else (roles.Grant(role, site),), instead_of=site)
+        add_grants(row, () if role is None else (roles.Grant(role, site),), instead_of=site)
 
     return change(account, apply)
 
 
-def given(
+def add_grants(
     row: account_rows.AccountRow, grants: Iterable[roles.Grant], *, instead_of: str = ""
 ) -> None:
     """Add grants to a row, replacing those for the site `instead_of`. The caller stores the row."""
-    kept = [each for each in _grants(row.grants) if each.site != instead_of]
-    texts = [_text(each) for each in dict.fromkeys((*kept, *grants))]
+    kept = [grant for grant in _grants(row.grants) if grant.site != instead_of]
+    texts = [_text(grant) for grant in dict.fromkeys((*kept, *grants))]
     row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())
 
 
@@ -265,8 +267,8 @@ def renew(account: str, secret: str) -> bool:
         row = reads.get(account_rows.account_key(account))
         if row is None:
             return False
-        address = encryption.renewed(row.address, _ADDRESS, secret)
-        key = encryption.renewed(row.totp, _TOTP, secret)
+        address = encryption.reseal(row.address, _ADDRESS, secret)
+        key = encryption.reseal(row.totp, _TOTP, secret)
         if not address and not key:
             return False
         row.populate(address=address or row.address, totp=key or row.totp)
@@ -274,10 +276,10 @@ def renew(account: str, secret: str) -> bool:
         return True
 
     changed = transactions.transaction(body)
-    found = get(account)
-    if found is not None and found.address:
+    known = get(account)
+    if known is not None and known.address:
         with contextlib.suppress(errors.BadLink):  # the address cannot be decrypted
-            address = address_of(found, secret, now=found.created)
+            address = address_of(known, secret, now=known.created)
             rekey(identities.of_address(address), secret)
     return changed
 
@@ -344,7 +346,7 @@ def readable_address(account: Account, secret: str, *, now: datetime) -> str:
         return ""
 
 
-def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
+def login_and_address(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
     """Return the sign-in name and the address, from which the password must differ."""
     return account.login, readable_address(account, secret, now=now)
 
@@ -363,7 +365,7 @@ def unseal_totp(stored: str, secret: str, now: datetime) -> str:
     return encryption.unseal(stored, _TOTP, secret, now=now)
 
 
-def checked_name(raw: str) -> str:
+def clean_name(raw: str) -> str:
     """Check and clean the display name of an account with a role.
 
     A role name is allowed as the display name, because these accounts have roles.
@@ -392,7 +394,7 @@ def change(account: str, apply: Callable[[account_rows.AccountRow], None]) -> Ac
     return transactions.transaction(body)
 
 
-def _sealed(address: str, secret: str, now: datetime) -> str:
+def _seal(address: str, secret: str, now: datetime) -> str:
     return encryption.seal(address, _ADDRESS, secret, now=now) if address else ""
 
 
@@ -401,5 +403,5 @@ def _text(grant: roles.Grant) -> str:
 
 
 def _grants(texts: Sequence[str]) -> tuple[roles.Grant, ...]:
-    found = (text.partition(" ") for text in texts)
-    return tuple(roles.Grant(roles.Role(role), site) for role, _, site in found)
+    parts = (text.partition(" ") for text in texts)
+    return tuple(roles.Grant(roles.Role(role), site) for role, _, site in parts)

@@ -92,15 +92,15 @@ def ask(
         rate_limits.read(mine, theirs, *rush.buckets, now=now)
         if mine.is_empty:
             raise errors.TooMany(retry_after=mine.wait(now))
-        paid = [_spent(proof, site.id, secret, now)] if rush.is_on else []
-        issued = one_time_links.issuing(key, _PURPOSE, content, secret, now=now, term=TERM)
-        writes = [mine.take(), issued]
+        paid = [_proof_writes(proof, site.id, secret, now)] if rush.is_on else []
+        issued = one_time_links.issue_writes(key, _PURPOSE, content, secret, now=now, term=TERM)
+        writes = [mine.count_writes(), issued]
         is_sent = not theirs.is_empty
         if is_sent:
             detail = mail_jobs.encode(mail_jobs.LoginMail(link))
             row = outbox.follow(outbox.EventKind.MAIL, event, detail, due=now)
-            writes += [theirs.take(), outbox.written([row])]
-        transactions.apply(*writes, *rush.take(), *paid)
+            writes += [theirs.count_writes(), outbox.follow_up_writes([row])]
+        transactions.apply(*writes, *rush.count_writes(), *paid)
         return is_sent
 
     is_sent = transactions.transaction(body)
@@ -114,7 +114,7 @@ def _link(made: Link, secret: str, now: datetime) -> str:
     return encryption.seal(msgspec.json.encode(made).decode(), _LINK, secret, now=now)
 
 
-def _spent(proof: str, site: str, secret: str, now: datetime) -> ownership.Writes:
+def _proof_writes(proof: str, site: str, secret: str, now: datetime) -> ownership.Writes:
     """Return the writes that mark a proof as used, in the transaction that queues the mail."""
     proved = proof_policy.check(
         proof, site, proof_policy.ChallengePurpose.SIGN_IN, secret=secret, now=now
@@ -123,7 +123,7 @@ def _spent(proof: str, site: str, secret: str, now: datetime) -> ownership.Write
     rate_limits.read(bucket, now=now)
     if bucket.is_empty:
         raise errors.Forbidden("proof-spent")
-    return bucket.take()
+    return bucket.count_writes()
 
 
 def link_of(link: str, *, secret: str, now: datetime) -> Link:
@@ -147,13 +147,13 @@ def code(link: str, *, secret: str, now: datetime) -> str:
 
     def body() -> None:
         attempt = one_time_links.new_token()
-        content, _ = one_time_links.using(key, _PURPOSE, attempt, secret, now=now)
-        coded = typed_codes.read(content)
+        content, _ = one_time_links.use_writes(key, _PURPOSE, attempt, secret, now=now)
+        coded = typed_codes.decode(content)
         fresh = msgspec.structs.replace(coded, code=typed_codes.digest(key, made, secret))
-        transactions.apply(one_time_links.holding(key, fresh.text, secret))
+        transactions.apply(one_time_links.content_writes(key, fresh.text, secret))
 
     transactions.transaction(body)
-    return typed_codes.shown(made)
+    return typed_codes.in_groups(made)
 
 
 def sign_in(

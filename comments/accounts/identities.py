@@ -38,7 +38,7 @@ class Identity(NamedTuple):
         if self.provider in _PLAIN:
             return (f"{self.provider}:{self.subject}",)
         made = keyed_hashes.every(secret, "identity", self.provider, self.subject)
-        return tuple(f"{self.provider}:{keyed_hashes.text(each)}" for each in made)
+        return tuple(f"{self.provider}:{keyed_hashes.text(digest)}" for digest in made)
 
 
 FIRST_OWNER = Identity(FIRST, "owner")
@@ -64,10 +64,10 @@ def of_address(raw: str) -> Identity:
     Raises:
         errors.BadInput: the text is not one plain address.
     """
-    return Identity(MAIL, mail_addresses.known(raw).lower())
+    return Identity(MAIL, mail_addresses.canonical_or_stored(raw).lower())
 
 
-def of_typed(raw: str) -> Identity:
+def of_text(raw: str) -> Identity:
     """Return the identity of a typed sign-in name or address.
 
     For other text, return an identity that no account has.
@@ -90,7 +90,7 @@ def of_provider(provider: str, subject: str) -> Identity:
         errors.BadInput: the subject is empty, too long, or not valid text.
     """
     # JSON allows unpaired surrogates, which no encoding can represent.
-    is_text = not any("\ud800" <= each <= "\udfff" for each in subject)
+    is_text = not any("\ud800" <= character <= "\udfff" for character in subject)
     if not subject.strip() or len(subject) > _LONGEST_SUBJECT or not is_text:
         raise errors.BadInput("sub", "wrong-length", minimum=1, maximum=_LONGEST_SUBJECT)
     return Identity(provider, subject)

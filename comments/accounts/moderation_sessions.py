@@ -78,7 +78,7 @@ def grant(
         errors.BadInput: the challenge is malformed.
         errors.Conflict: the challenge was used before.
     """
-    window_codes.checked_challenge(challenge)
+    window_codes.check_challenge(challenge)
     content = msgspec.json.encode(_Granted(account.id, account.epoch, origin)).decode()
     claim = window_codes.Claim(one_time_links.LinkPurpose.MODERATION, site, content)
     return window_codes.issue(claim, challenge, secret=secret, now=now)
@@ -113,7 +113,7 @@ def begin(
             created=now,
             seen=now,
         )
-        transactions.apply(KIND.beginning(row, account, now=now))
+        transactions.apply(KIND.begin_writes(row, account, now=now))
         return Begun(token, _session(accounts.record(account), row))
 
     purpose = one_time_links.LinkPurpose.MODERATION
@@ -126,10 +126,10 @@ def find(token: str, secret: str, *, now: datetime) -> ModerationSession | None:
     Raises:
         errors.Overloaded: the store did not answer.
     """
-    found = KIND.find(token, secret, now=now)
-    if found is None:
+    rows = KIND.find(token, secret, now=now)
+    if rows is None:
         return None
-    account, row = accounts.record(found[0]), found[1]
+    account, row = accounts.record(rows[0]), rows[1]
     return _session(account, row) if account.may(roles.Right.MODERATE, row.site) else None
 
 

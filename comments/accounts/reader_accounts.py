@@ -68,7 +68,7 @@ def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
             not valid at this time.
         errors.BadInput: `sub` or `name` is not valid.
     """
-    claims = _checked(_signed(token, site, secret, now), site, now)
+    claims = _check_claims(_verify(token, site, secret, now), site, now)
     identity = identities.of_provider(f"site/{site}", claims.sub)
     return Reader(identity, cleaning.clean_name(claims.name))
 
@@ -78,11 +78,11 @@ def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
     made = accounts.new_id()
 
     def body() -> accounts.Account:
-        led = accounts.stored_identity(reader.identity, secret)
+        led = accounts.identity_row(reader.identity, secret)
         row = None if led is None else reads.get(account_rows.account_key(led.account))
         if row is None:
             newcomer = accounts.NewAccount(id=made, name=reader.name, identities=(reader.identity,))
-            row, joined = accounts.creating_again(newcomer, secret=secret, now=now)
+            row, joined = accounts.unchecked_creation_writes(newcomer, secret=secret, now=now)
             transactions.apply(joined)
         elif row.name != reader.name and not row.grants:
             row.name = reader.name
@@ -90,13 +90,13 @@ def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
         return accounts.record(row)
 
     accounts.rekey(reader.identity, secret)
-    found = accounts.by_identity(reader.identity, secret)
-    if found is not None and (found.grants or found.name == reader.name):
-        return found
+    known = accounts.by_identity(reader.identity, secret)
+    if known is not None and (known.grants or known.name == reader.name):
+        return known
     return transactions.transaction(body)
 
 
-def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
+def _verify(token: str, site: str, secret: str, now: datetime) -> bytes:
     """Return a token's claims as JSON if one of the site's keys signed the token."""
     import jwt  # noqa: PLC0415 - few processes need it
 
@@ -104,7 +104,7 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
         raise Refused
     for key in site_keys.every(site):
         try:
-            content = site_keys.opened(key, secret, now=now)
+            content = site_keys.verification_key(key, secret, now=now)
             # Allow only the key's own algorithm. This check excludes "none" and the use of a public
             # key as a shared secret.
             return bytes(jwt.api_jws.decode(token, content, algorithms=[key.algorithm]))
@@ -113,7 +113,7 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
     raise Refused
 
 
-def _checked(said: bytes, site: str, now: datetime) -> _Claims:
+def _check_claims(said: bytes, site: str, now: datetime) -> _Claims:
     try:
         claims = decoders.decode(said, _Claims)
     except msgspec.DecodeError as error:

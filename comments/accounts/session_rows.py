@@ -38,20 +38,20 @@ class SessionKind(NamedTuple):
 
         A new session gets the first key.
         """
-        found = self.token.fullmatch(token)
-        if found is None:
+        match = self.token.fullmatch(token)
+        if match is None:
             return []
         made = keyed_hashes.every(secret, self.purpose, token)
-        return [self.key(found[1], keyed_hashes.text(each)) for each in made]
+        return [self.key(match[1], keyed_hashes.text(digest)) for digest in made]
 
     def find(self, token: str, secret: str, *, now: datetime) -> tuple[Any, Any] | None:
         """Return the rows of a valid session's account and of the session, and record the use."""
-        found = self.token.fullmatch(token)
-        if found is None:
+        match = self.token.fullmatch(token)
+        if match is None:
             return None
-        above = account_rows.account_key(found[1])
+        above = account_rows.account_key(match[1])
         account, *rows = reads.get_multi([above, *self.keys(token, secret)])
-        row = next((each for each in rows if each is not None), None)
+        row = next((candidate for candidate in rows if candidate is not None), None)
         if row is None or account is None or not self.is_valid(row, account.epoch, now):
             return None
         if now - row.seen > _FRESH:
@@ -68,13 +68,13 @@ class SessionKind(NamedTuple):
         rows = [row for row in reads.get_multi(keys) if row is not None]
         return sorted(rows, key=lambda row: getattr(row, self.order))
 
-    def beginning(self, row: Any, account: Any, *, now: datetime) -> ownership.Writes:
+    def begin_writes(self, row: Any, account: Any, *, now: datetime) -> ownership.Writes:
         """Return the writes that begin a session and end invalid and surplus ones."""
-        others = [each for each in self.of_account(account.key.id()) if each.key != row.key]
-        over = [each for each in others if not self.is_valid(each, account.epoch, now)]
-        spare = [each for each in others if each not in over]
+        others = [other for other in self.of_account(account.key.id()) if other.key != row.key]
+        over = [other for other in others if not self.is_valid(other, account.epoch, now)]
+        spare = [other for other in others if other not in over]
         over += spare[: max(0, len(spare) - MOST + 1)]
-        return ownership.Writes(_OWNER, put=(row,), delete=tuple(each.key for each in over))
+        return ownership.Writes(_OWNER, put=(row,), delete=tuple(ended.key for ended in over))
 
 
 def end(keys: Sequence[schema.RowKey]) -> None:

@@ -49,13 +49,13 @@ def new_token(account: str) -> str:
     return f"{account}.{secrets.token_urlsafe(32)}"
 
 
-def beginning(
+def begin_writes(
     token: str, row: account_rows.AccountRow, secret: str, *, now: datetime
 ) -> ownership.Writes:
     """Return the writes that begin a session and delete ended ones. Call this in a transaction."""
     key = KIND.keys(token, secret)[0]
     made = account_rows.SessionRow(key=key, epoch=row.epoch, created=now, seen=now)
-    return KIND.beginning(made, row, now=now)
+    return KIND.begin_writes(made, row, now=now)
 
 
 def begin(account: str, secret: str, *, now: datetime) -> Session:
@@ -70,7 +70,7 @@ def begin(account: str, secret: str, *, now: datetime) -> Session:
         row = reads.get(account_rows.account_key(account))
         if row is None:
             raise errors.NotFound("account", account)
-        transactions.apply(beginning(token, row, secret, now=now))
+        transactions.apply(begin_writes(token, row, secret, now=now))
         return Session(accounts.record(row), token)
 
     return transactions.transaction(body)
@@ -82,8 +82,8 @@ def find(token: str, secret: str, *, now: datetime) -> Session | None:
     Raises:
         errors.Overloaded: the store did not answer.
     """
-    found = KIND.find(token, secret, now=now)
-    return None if found is None else Session(accounts.record(found[0]), token)
+    rows = KIND.find(token, secret, now=now)
+    return None if rows is None else Session(accounts.record(rows[0]), token)
 
 
 def end(token: str, secret: str) -> None:
@@ -99,7 +99,9 @@ def end_all() -> int:
     ended = 0
     for kind in _ENDING:
         keys = [
-            schema.RowKey(*(part for each in message.key.path for part in (each.kind, each.name)))
+            schema.RowKey(
+                *(part for element in message.key.path for part in (element.kind, element.name))
+            )
             for message in reads.walk(reads.Query(kind, keys_only=True))
         ]
         for start in range(0, len(keys), _AT_ONCE):

@@ -37,14 +37,14 @@ class SiteKey(msgspec.Struct, frozen=True):
     created: datetime
 
 
-def shared(secret: str, *, now: datetime) -> tuple[SiteKey, str]:
+def make_shared(secret: str, *, now: datetime) -> tuple[SiteKey, str]:
     """Make a new shared key. Return the key with its secret, which is shown once."""
     made = secrets.token_urlsafe(_SECRET_BYTES)
     content = encryption.seal(made, _PURPOSE, secret, now=now)
     return SiteKey(secrets.token_hex(4), HS256, content, now), made
 
 
-def public(pem: str, *, now: datetime) -> SiteKey:
+def make_public(pem: str, *, now: datetime) -> SiteKey:
     """Make a key from the public half of a key pair.
 
     Raises:
@@ -63,7 +63,7 @@ def public(pem: str, *, now: datetime) -> SiteKey:
     return SiteKey(secrets.token_hex(4), EDDSA, pem, now)
 
 
-def opened(key: SiteKey, secret: str, *, now: datetime) -> str:
+def verification_key(key: SiteKey, secret: str, *, now: datetime) -> str:
     """Return the secret or public key that verifies a token.
 
     Raises:
@@ -91,10 +91,10 @@ def add(site: str, key: SiteKey) -> None:
     def body() -> None:
         if not site or reads.get(comment_rows.site_key(site)) is None:
             raise errors.NotFound("site", site)
-        found = [each for each in every(site) if each.id != key.id]
-        if len(found) >= MOST:
+        others = [other for other in every(site) if other.id != key.id]
+        if len(others) >= MOST:
             raise errors.Conflict("too-many-site-keys", limit=MOST)
-        _put(site, [*found, key])
+        _store(site, [*others, key])
 
     transactions.transaction(body)
 
@@ -103,18 +103,18 @@ def renew(site: str, secret: str) -> bool:
     """Re-encrypt a site's secrets under the current `SECRET`. Return whether any secret changed."""
 
     def body() -> bool:
-        found = every(site)
-        fresh = [_renewed(each, secret) for each in found]
-        if fresh == list(found):
+        stored = every(site)
+        fresh = [_reencrypt(key, secret) for key in stored]
+        if fresh == list(stored):
             return False
-        _put(site, fresh)
+        _store(site, fresh)
         return True
 
     return transactions.transaction(body)
 
 
-def _renewed(key: SiteKey, secret: str) -> SiteKey:
-    content = key.algorithm == HS256 and encryption.renewed(key.content, _PURPOSE, secret)
+def _reencrypt(key: SiteKey, secret: str) -> SiteKey:
+    content = key.algorithm == HS256 and encryption.reseal(key.content, _PURPOSE, secret)
     return msgspec.structs.replace(key, content=content) if content else key
 
 
@@ -126,16 +126,16 @@ def remove(site: str, name: str) -> None:
     """
 
     def body() -> None:
-        found = every(site)
-        left = [each for each in found if each.id != name]
-        if len(left) == len(found) and not transactions.may_have_run():
+        stored = every(site)
+        left = [key for key in stored if key.id != name]
+        if len(left) == len(stored) and not transactions.may_have_run():
             raise errors.NotFound("key", name)
-        _put(site, left)
+        _store(site, left)
 
     transactions.transaction(body)
 
 
-def _put(site: str, keys: list[SiteKey]) -> None:
+def _store(site: str, keys: list[SiteKey]) -> None:
     row = account_rows.SiteKeysRow(
         key=account_rows.site_keys_key(site), keys=msgspec.json.encode(keys).decode()
     )

@@ -23,7 +23,7 @@ _ROLES = click.Choice([role.value for role in roles.GRANTED])
 account = console.Group("account", help="Manage accounts of owners and moderators.")
 
 
-def _base(url: str) -> str:
+def _base_address(url: str) -> str:
     """Return the address with which links begin.
 
     Call this before creating a token, because the token's link is shown only once.
@@ -46,7 +46,7 @@ def _base(url: str) -> str:
     return noted or _HERE
 
 
-def _where(role: str, site: str, *, service: bool) -> roles.Grant:
+def _grant(role: str, site: str, *, service: bool) -> roles.Grant:
     """Return a role on one site or on the whole service.
 
     Raises:
@@ -72,9 +72,9 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
     """Create an invitation link. The link works once and expires after a week."""
     if role is None:
         raise click.ClickException("Use --owner or --moderator.")
-    base = _base(url)
+    base = _base_address(url)
     is_service = service or (role == roles.Role.OWNER and not site)
-    invitation = invitations.Invitation((_where(role, site, service=is_service),), mail)
+    invitation = invitations.Invitation((_grant(role, site, service=is_service),), mail)
     token = invitations.invite(invitation, secret=console.settings().secret, now=datetime.now(UTC))
     click.echo(invitations.link(base, "admin/welcome", token))
 
@@ -87,30 +87,30 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
 @click.option("--service", is_flag=True, help="All sites.")
 def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) -> None:
     """Create an account that signs in as NAME. Prompts for the password."""
-    secret, grant = console.settings().secret, _where(role, site, service=service)
+    secret, grant = console.settings().secret, _grant(role, site, service=service)
     known = [identities.of_login(login)]
     if grant == invitations.OWNER and not accounts.is_owned():
         known.append(identities.FIRST_OWNER)
     password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
     newcomer = accounts.NewAccount(
         id=accounts.new_id(),
-        name=accounts.checked_name(shown or login),
+        name=accounts.clean_name(shown or login),
         identities=tuple(known),
         login=known[0].subject,
-        password=credentials.checked_password(password, known[0].subject),
+        password=credentials.check_and_hash(password, known[0].subject),
         grants=(grant,),
     )
     accounts.add(newcomer, secret=secret, now=datetime.now(UTC))
     first_owner.remove(console.settings())
-    click.echo(f"Added {newcomer.login}, {_text(grant)}.")
+    click.echo(f"Added {newcomer.login}, {_grant_text(grant)}.")
 
 
 @account.command("list")
 def _list() -> None:
     """List accounts with a role, one per line: id, sign-in name, display name, roles."""
-    for each in accounts.staff():
-        held = ", ".join(map(_text, each.grants))
-        click.echo(f"{each.id}\t{each.login or '-'}\t{each.name}\t{held}")
+    for person in accounts.staff():
+        held = ", ".join(map(_grant_text, person.grants))
+        click.echo(f"{person.id}\t{person.login or '-'}\t{person.name}\t{held}")
 
 
 @account.command("role")
@@ -123,14 +123,14 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
 
     Ends the account's sessions. NAME is a sign-in name, a mail address or an account id.
     """
-    found = _named(login)
+    person = _named_account(login)
     if role == "none":
-        grant = _where(roles.Role.OWNER, site, service=service)
-        changed = accounts.grant(found.id, None, grant.site)
+        grant = _grant(roles.Role.OWNER, site, service=service)
+        changed = accounts.grant(person.id, None, grant.site)
     else:
-        grant = _where(role, site, service=service)
-        changed = accounts.grant(found.id, grant.role, grant.site)
-    held = ", ".join(map(_text, changed.grants)) or "none"
+        grant = _grant(role, site, service=service)
+        changed = accounts.grant(person.id, grant.role, grant.site)
+    held = ", ".join(map(_grant_text, changed.grants)) or "none"
     click.echo(f"Roles of {login}: {held}.")
 
 
@@ -153,11 +153,11 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
     Using the link ends all sessions of the account. If the account has an authenticator, the linked
     page asks for its code. Only the latest link is valid.
     """
-    found, base = _named(login), _base(url)
-    if not found.grants:
+    person, base = _named_account(login), _base_address(url)
+    if not person.grants:
         raise click.ClickException(f"{login} has no role and therefore no password.")
-    token = invitations.reset(
-        found,
+    token = invitations.issue_reset(
+        person,
         secret=console.settings().secret,
         now=datetime.now(UTC),
         removes_second_factor=removes,
@@ -169,15 +169,15 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
 @click.argument("login", metavar="NAME")
 def _remove(login: str) -> None:
     """Delete an account and end its sessions. Its comments stay."""
-    accounts.remove(_named(login).id)
+    accounts.remove(_named_account(login).id)
     click.echo(f"Removed account {login}.")
 
 
-def _named(login: str) -> "accounts.Account":
+def _named_account(login: str) -> "accounts.Account":
 
     return accounts.by_text(login, console.settings().secret)
 
 
-def _text(grant: roles.Grant) -> str:
+def _grant_text(grant: roles.Grant) -> str:
     of = "the service" if grant.site == roles.SERVICE else grant.site
     return f"{grant.role} of {of}"

@@ -27,8 +27,8 @@ class _Source(click.ParamType[dict[str, object]]):
         if kind == "thread" and name:
             return {"thread": name}
         # Neither categories nor "site" contain "@".
-        found = _PERIOD.fullmatch(value)
-        rest, since, until = found.groups() if found else (value, None, None)
+        match = _PERIOD.fullmatch(value)
+        rest, since, until = match.groups() if match else (value, None, None)
         kind, colon, name = rest.partition(":")
         period = {"since": since, "until": until or since} if since else {}
         if kind == "category" and name:
@@ -73,19 +73,21 @@ def audience(
     if lists and only_says:
         raise click.ClickException("--authors and --cost cannot be combined.")
     site = console.site(site_id).id
-    threads = [each for part in given.values() for each in part if "thread" in each]
-    for each in threads:
-        each["thread"] = console.thread(site, str(each["thread"])).id
-    asked = audiences.question({_NAME: given} if file is None else audiences.decoded(file.read()))
+    threads = [source for part in given.values() for source in part if "thread" in source]
+    for source in threads:
+        source["thread"] = console.thread(site, str(source["thread"])).id
+    asked = audiences.question(
+        {_NAME: given} if file is None else audiences.decode_named(file.read())
+    )
     table = tables.TableFormat(form)
     if only_says:
         cost = audience_scan.cost(site, asked)
-        click.echo(tables.written(audience_scan.ScanCost, [cost], table))
+        click.echo(tables.format_table(audience_scan.ScanCost, [cost], table))
     elif lists:
         authors = list(
             statistics.whole(lambda after: audience_scan.members(site, asked, after=after))
         )
-        click.echo(tables.written(audience_scan.AudienceMember, authors, table))
+        click.echo(tables.format_table(audience_scan.AudienceMember, authors, table))
     else:
         counts = audience_scan.count(site, asked)
-        click.echo(tables.written(audience_scan.AudienceCount, counts, table))
+        click.echo(tables.format_table(audience_scan.AudienceCount, counts, table))

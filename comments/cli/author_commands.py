@@ -29,8 +29,8 @@ def _export(who: str) -> None:
     or id.
     """
     secret, now = console.settings().secret, datetime.now(UTC)
-    found = personal_data.export(_named(who), secret=secret, now=now)
-    click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    everything = personal_data.export(_author_id(who), secret=secret, now=now)
+    click.echo(msgspec.json.format(msgspec.json.encode(everything), indent=2).decode())
 
 
 @author.command("erase")
@@ -43,21 +43,21 @@ def _erase(who: str, *, yes: bool) -> None:
 
     WHO is as for export. If the command is interrupted, run it again.
     """
-    found = _named(who)
+    author_id = _author_id(who)
     if not yes:
-        click.confirm(f"Permanently erase all data of {found}?", abort=True)
+        click.confirm(f"Permanently erase all data of {author_id}?", abort=True)
     comments = votes = 0
     while True:
-        step = personal_data.erase(found, now=datetime.now(UTC))
+        step = personal_data.erase(author_id, now=datetime.now(UTC))
         comments, votes = comments + step.comments, votes + step.votes
         if step.is_done:
             break
-    reader_follows.erase(found)
-    erased = console.counted(comments, "comment"), console.counted(votes, "vote")
+    reader_follows.erase(author_id)
+    erased = console.quantity(comments, "comment"), console.quantity(votes, "vote")
     click.echo(f"Erased {' and '.join(erased)}.")
 
 
-def _named(who: str) -> str:
+def _author_id(who: str) -> str:
     """Return the id of the author that an operator named.
 
     Raises:
@@ -82,6 +82,6 @@ def forget(address: str) -> None:
     author data.
     """
     ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
-    click.echo(f"Ended {console.counted(ended, 'subscription')} and erased the address.")
+    click.echo(f"Ended {console.quantity(ended, 'subscription')} and erased the address.")
     if accounts.by_identity(identities.of_address(address), console.settings().secret) is not None:
         click.echo(f"An account uses this address. To erase it, run `author erase {address}`.")

@@ -52,7 +52,7 @@ def _backup(target: Path | None, settings: "config.Settings") -> None:
         target /= store_backup.file_name(now)
     click.echo(f"Using {settings.where}.", err=True)
     made = store_backup.make(settings, console.data_files(), target, now=now)
-    click.echo(_made(made))
+    click.echo(_backup_line(made))
     for name in made.doubtful:
         click.echo(f"The thread {name} has problems. Run `repair --fix` to repair it.")
     kept = settings.data_dir / "secret"
@@ -71,8 +71,8 @@ def _nightly(settings: "config.Settings") -> None:
     if made is None:
         click.echo("No backup is due, or another process is making it.")
         return
-    click.echo(_made(made))
-    _log.info("The nightly backup is complete. %s", _made(made))
+    click.echo(_backup_line(made))
+    _log.info("The nightly backup is complete. %s", _backup_line(made))
     if made.doubtful:
         _log.warning(
             "%d threads of the sample have problems, such as %s. Run `repair --fix`.",
@@ -81,10 +81,11 @@ def _nightly(settings: "config.Settings") -> None:
         )
 
 
-def _made(made: "store_backup.Backup") -> str:
+def _backup_line(made: "store_backup.Backup") -> str:
     return (
-        f"Backed up {console.counted(f'{made.entities:,}', 'row')} to {made.path} "
-        f"({_size(made.size)}), and checked the file and {console.counted(made.threads, 'thread')}."
+        f"Backed up {console.quantity(f'{made.entities:,}', 'row')} to {made.path} "
+        f"({_size(made.size)}), and checked the file and "
+        f"{console.quantity(made.threads, 'thread')}."
     )
 
 
@@ -119,7 +120,7 @@ def restore(file: Path, *, lost_secret: bool) -> None:
             now=datetime.now(UTC),
             accepts_other_secret=lost_secret,
         )
-    for line in _restored(restored):
+    for line in _restore_lines(restored):
         click.echo(line)
 
 
@@ -128,9 +129,9 @@ def _with_new_secret() -> "config.Settings":
     return config.load(is_restoring=True)
 
 
-def _restored(restored: "store_restore.Restored") -> list[str]:
+def _restore_lines(restored: "store_restore.Restored") -> list[str]:
     manifest, repeated = restored.manifest, restored.repeated
-    rows = console.counted(f"{sum(manifest.kinds.values()):,}", "row")
+    rows = console.quantity(f"{sum(manifest.kinds.values()):,}", "row")
     lines = [f"Restored {rows} as of {manifest.created:%Y-%m-%d %H:%M:%S} UTC."]
     if restored.kept is not None:
         lines.append(
@@ -145,16 +146,16 @@ def _restored(restored: "store_restore.Restored") -> list[str]:
     else:
         lines.append(
             f"Deleted again, as in the replaced store: "
-            f"{console.counted(repeated.comments, 'comment')}, "
-            f"{console.counted(repeated.accounts, 'account')}, "
-            f"{console.counted(repeated.subscriptions, 'subscription')}."
+            f"{console.quantity(repeated.comments, 'comment')}, "
+            f"{console.quantity(repeated.accounts, 'account')}, "
+            f"{console.quantity(repeated.subscriptions, 'subscription')}."
         )
     lines.append(
         "All sessions and one-time links have ended. Owners and moderators must sign in again."
     )
     if restored.held:
         lines.append(
-            f"Turned {console.counted(restored.held, 'pending message')} into dead letters, "
+            f"Turned {console.quantity(restored.held, 'pending message')} into dead letters, "
             "because the service has probably sent them since. `delivery dead` lists them."
         )
     return lines

@@ -56,8 +56,8 @@ def _client() -> "safe_http.HttpClient":
 @classifier.command("show", console.SITE)
 def _show(site_id: str) -> None:
     """List a site's classifiers, one per line: name, address, terms."""
-    for each in registration.every(site_id):
-        click.echo(f"{each.name}\t{each.url}\t{classifier_verdicts.terms_in_words(each)}")
+    for entry in registration.every(site_id):
+        click.echo(f"{entry.name}\t{entry.url}\t{classifier_verdicts.terms_in_words(entry)}")
 
 
 @classifier.command("webhook", console.SITE)

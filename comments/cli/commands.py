@@ -36,10 +36,10 @@ class _LazyFinder(importlib.abc.MetaPathFinder):
         """Return the spec of a lazy module, or None for modules of other programs."""
         if not fullname.startswith("comments."):
             return None
-        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if found is not None and found.loader is not None:
-            found.loader = importlib.util.LazyLoader(found.loader)
-        return found
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = importlib.util.LazyLoader(spec.loader)
+        return spec
 
 
 class Deferred(click.Command):
@@ -59,10 +59,10 @@ class Deferred(click.Command):
         sys.meta_path.insert(0, finder)
         try:
             module = importlib.import_module(f"{__package__}.{self.module}")
-            found: click.Command = getattr(module, self.function)
+            command: click.Command = getattr(module, self.function)
         finally:
             sys.meta_path.remove(finder)
-        return found
+        return command
 
     def make_context(
         self, info_name: str | None, args: list[str], *rest: Any, **extra: Any

@@ -46,16 +46,16 @@ def threads(site_id: str | None, thread: str | None) -> list[records.ThreadName]
 
 def report(verb: str, done: "scheduler.RoundSummary") -> None:
     """Print the number of threads that were compacted, and what is left to do."""
-    threads = console.counted(done.compacted, "thread")
+    threads = console.quantity(done.compacted, "thread")
     click.echo(f"{verb} {threads}; {done.waiting} still to be cleaned up.")
     if done.waiting:
         click.echo(
-            f"A running server does that within {minutes(backlog.FOLD_AFTER)} minutes, "
-            "or run `compact --wait`."
+            f"A running server does that within {minutes_until_cleared(backlog.FOLD_AFTER)} "
+            "minutes, or run `compact --wait`."
         )
 
 
-def minutes(due: float = 0.0) -> int:
+def minutes_until_cleared(due: float = 0.0) -> int:
     """Return the minutes until a server has cleared threads that are due in `due` seconds."""
     return math.ceil((due + background_worker.LOOK_EVERY + compactor.GRACE) / 60)
 

@@ -63,14 +63,14 @@ def open_later(
 
 def settings() -> "config.Settings":
     """Return the application's settings."""
-    found: config.Settings = flask.current_app.extensions[_NAME].settings
-    return found
+    loaded: config.Settings = flask.current_app.extensions[_NAME].settings
+    return loaded
 
 
 def data_files() -> "engine_files.EngineFiles":
     """Return the operations on the data file of an embedded store."""
-    found: engine_files.EngineFiles = flask.current_app.extensions[_FILES]()
-    return found
+    files: engine_files.EngineFiles = flask.current_app.extensions[_FILES]()
+    return files
 
 
 def read_settings(*, creates: bool) -> "config.Settings":
@@ -95,14 +95,14 @@ def settings_without_store(*, creates: bool) -> "config.Settings":
     """
     from comments.store.folder import data_folder
 
-    found = read_settings(creates=creates)
-    if found.datastore != "embedded":
+    loaded = read_settings(creates=creates)
+    if loaded.datastore != "embedded":
         raise errors.BackupFailed(
-            f"The comments are stored in {found.where}, not in a file of this machine. Use the "
+            f"The comments are stored in {loaded.where}, not in a file of this machine. Use the "
             "backups of that store (docs/backups.md)."
         )
-    data_folder.begin(found.data_group)
-    return found
+    data_folder.begin(loaded.data_group)
+    return loaded
 
 
 def open_store(
@@ -182,12 +182,12 @@ def thread(site_id: str, given: str) -> "records.ThreadName":
     from comments.store import reads
     from comments.store.models import comment_rows
 
-    found = site(site_id)
-    name = records.ThreadName(found.id, given)
+    website = site(site_id)
+    name = records.ThreadName(website.id, given)
     if "://" not in given or reads.get(comment_rows.thread_key(name)) is not None:
         return name
     try:
-        return records.ThreadName(found.id, thread_ids.page_id(given, found))
+        return records.ThreadName(website.id, thread_ids.page_id(given, website))
     except errors.BadInput:
         return name
 
@@ -201,14 +201,14 @@ def command(
     Without a `summary`, the function's docstring is the help text.
     """
 
-    def declared(function: Callable[..., object]) -> click.Command:
+    def declare(function: Callable[..., object]) -> click.Command:
         run = _in_store(function, creates=creates)
         for argument in reversed(arguments):
             run = argument(run)
         made: click.Command = click.command(name, help=summary)(flask.cli.with_appcontext(run))
         return made
 
-    return declared
+    return declare
 
 
 class Group(flask.cli.AppGroup):
@@ -219,15 +219,15 @@ class Group(flask.cli.AppGroup):
     ) -> Callable[[Callable[..., object]], click.Command]:
         """Declare a command of the group (see `command`)."""
 
-        def declared(function: Callable[..., object]) -> click.Command:
+        def declare(function: Callable[..., object]) -> click.Command:
             made = command(name, *arguments, creates=creates, summary=summary)(function)
             self.add_command(made)
             return made
 
-        return declared
+        return declare
 
 
-def counted(number: int | str, noun: str) -> str:
+def quantity(number: int | str, noun: str) -> str:
     """Write a number with its noun: "1 thread", "2 threads"."""
     return f"{number} {noun}" if f"{number}" == "1" else f"{number} {noun}s"
 
@@ -278,7 +278,7 @@ def _naming_sites() -> Iterator[None]:
             raise
         from comments.domain.languages import error_texts
 
-        names = [each.id for each in sites()]
+        names = [website.id for website in sites()]
         more = f" and {len(names) - _MOST_SITES} more" if len(names) > _MOST_SITES else ""
         known = f"The sites are: {', '.join(names[:_MOST_SITES])}{more}."
         none = "There are no sites yet. `site add` adds one."
@@ -288,6 +288,6 @@ def _naming_sites() -> Iterator[None]:
 
 def _check_text(name: str, value: object) -> None:
     """Refuse a value that the shell did not pass as UTF-8; Python marks its bytes as surrogates."""
-    for each in value if isinstance(value, tuple) else (value,):
-        if isinstance(each, str) and any("\ud800" <= one <= "\udfff" for one in each):
+    for text in value if isinstance(value, tuple) else (value,):
+        if isinstance(text, str) and any("\ud800" <= one <= "\udfff" for one in text):
             raise click.ClickException(f"{name} contains bytes that are not valid UTF-8.")

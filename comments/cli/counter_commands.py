@@ -31,7 +31,7 @@ class _CounterLine(msgspec.Struct, frozen=True):
     complete: bool
 
 
-def _declaring(command: Callable[..., None]) -> Callable[..., None]:
+def _with_declaration(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a declaration to a command."""
     for option in (
         click.option("--sum", "value", default="comments", help="comments, up, down or score."),
@@ -45,7 +45,7 @@ def _declaring(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @counter.command("add")
-@_declaring
+@_with_declaration
 def _add(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str) -> None:
     """Declare a counter, and count the comments that exist.
 
@@ -56,11 +56,11 @@ def _add(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], v
     _say_cost(site, declared)
     declarations.add(site, declared, now=datetime.now(UTC))
     click.echo(f"Added the counter {name} to {site}: {declared}.")
-    _run(site)
+    _run_job(site)
 
 
 @counter.command("change")
-@_declaring
+@_with_declaration
 def _change(
     site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str
 ) -> None:
@@ -69,11 +69,11 @@ def _change(
     site = console.site(site_id).id
     declarations.change(site, declared, now=datetime.now(UTC))
     click.echo(f"Changed the counter {name} of {site}: {declared}.")
-    _run(site)
+    _run_job(site)
 
 
 @counter.command("cost")
-@_declaring
+@_with_declaration
 def _cost(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str) -> None:
     """Show what a counter would cost, without adding it."""
     _say_cost(console.site(site_id).id, declared_counters.declare(name, where, by, value))
@@ -84,10 +84,10 @@ def _cost(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], 
 def _list(site_id: str, form: tables.TableFormat) -> None:
     """List a site's counters, with what they count."""
     lines = [
-        _CounterLine(each.declaration.name, f"{each.declaration}", each.is_complete)
-        for each in declarations.of_site(console.site(site_id).id).counters
+        _CounterLine(entry.declaration.name, f"{entry.declaration}", entry.is_complete)
+        for entry in declarations.of_site(console.site(site_id).id).counters
     ]
-    click.echo(tables.written(_CounterLine, lines, tables.TableFormat(form)))
+    click.echo(tables.format_table(_CounterLine, lines, tables.TableFormat(form)))
 
 
 @counter.command("show", console.SITE)
@@ -109,15 +109,15 @@ def _show(
     A note on standard error says if existing comments are still to be counted.
     """
     site = console.site(site_id).id
-    found = declarations.counter(site, name)
-    first, last = (None if each is None else each.date() for each in (since, until))
+    entry = declarations.counter(site, name)
+    first, last = (None if moment is None else moment.date() for moment in (since, until))
     wanted = declared_reports.CountFilter(under, first, last)
     lines = list(
-        statistics.whole(lambda after: declared_reports.lines(site, found, wanted, after=after))
+        statistics.whole(lambda after: declared_reports.lines(site, entry, wanted, after=after))
     )
-    if not found.is_complete:
+    if not entry.is_complete:
         click.echo("Existing comments are still being counted.", err=True)
-    click.echo(tables.written(declared_reports.CountLine, lines, tables.TableFormat(form)))
+    click.echo(tables.format_table(declared_reports.CountLine, lines, tables.TableFormat(form)))
 
 
 @counter.command("remove", console.SITE)
@@ -127,13 +127,13 @@ def _remove(site_id: str, name: str) -> None:
     site = console.site(site_id).id
     declarations.remove(site, name, now=datetime.now(UTC))
     click.echo(f"Removed the counter {name} from {site}.")
-    _run(site)
+    _run_job(site)
 
 
-def _run(site: str) -> None:
+def _run_job(site: str) -> None:
     """Run the job for a site's counters. If it is interrupted, the service continues it."""
     try:
-        declared_backfill.run(site)
+        declared_backfill.complete(site)
     except errors.Overloaded:
         minutes = declared_backfill.PATIENCE // timedelta(minutes=1)
         click.echo(
@@ -145,13 +145,13 @@ def _run(site: str) -> None:
 def _say_cost(site: str, declared: "declared_counters.Declaration") -> None:
 
     cost = declared_reports.cost(site, declared)
-    rows = console.counted(cost.writes, "row")
+    rows = console.quantity(cost.writes, "row")
     click.echo(f"Each counted change of a comment reads and writes at most {rows} more.")
     click.echo("A change of the comment's categories reads and writes up to twice as many.")
     click.echo(
-        f"The numbers of the existing comments take at most {console.counted(cost.rows, 'row')}."
+        f"The numbers of the existing comments take at most {console.quantity(cost.rows, 'row')}."
     )
     click.echo(
-        f"Counting the existing comments takes {console.counted(cost.backfill, 'read')}, and"
+        f"Counting the existing comments takes {console.quantity(cost.backfill, 'read')}, and"
     )
     click.echo("a read and a write for each of these rows.")

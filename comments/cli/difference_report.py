@@ -65,9 +65,9 @@ class DifferenceReport:
             return
         for kind, count in {} if self._verbose else self._counts.items():
             click.echo(f"{kind}: {count}, for example {self._examples[kind].line}")
-        click.echo(f"{console.counted(self.total - self.left, self._noun)} {done}.")
+        click.echo(f"{console.quantity(self.total - self.left, self._noun)} {done}.")
         if self.left:
-            click.echo(f"{console.counted(self.left, self._noun)} cannot be repaired.")
+            click.echo(f"{console.quantity(self.left, self._noun)} cannot be repaired.")
 
     def _document(self, done: str) -> dict[str, Any]:
         kinds = [

@@ -182,11 +182,11 @@ def _store(settings: "config.Settings") -> _Findings:
 
 def _integrity(store: "connection.Store") -> _Findings:
     if store.lost is not None:
-        since, until = (each.isoformat(timespec="seconds") for each in store.lost)
+        since, until = (moment.isoformat(timespec="seconds") for moment in store.lost)
         yield _warning("store", f"Changes from {since} to {until} are lost (docs/backups.md).")
     audit = thread_audit.state()
     if audit is not None and audit.found:
-        threads = console.counted(len(audit.found), "thread")
+        threads = console.quantity(len(audit.found), "thread")
         yield _warning("store", f"{threads} have problems. Run: flatthread repair --fix")
 
 
@@ -220,19 +220,20 @@ def _owner(settings: "config.Settings") -> _Findings:
 
 
 def _deliveries(now: datetime) -> _Findings:
-    found = dead_letters.waiting(now)
-    if found.dead:
-        letters = console.counted(found.dead, "dead letter")
-        yield _warning("deliveries", f"{letters}. Run: flatthread delivery dead")
-    if found.oldest > _SOON:
+    waiting = dead_letters.count_waiting(now)
+    if waiting.dead:
+        dead = console.quantity(waiting.dead, "dead letter")
+        yield _warning("deliveries", f"{dead}. Run: flatthread delivery dead")
+    if waiting.oldest > _SOON:
         yield _warning(
             "deliveries",
-            f"The oldest waits for {found.oldest // 60} minutes. Is the service running? On App "
+            f"The oldest waits for {waiting.oldest // 60} minutes. Is the service running? On App "
             "Engine, is cron.yaml deployed?",
         )
-    if not found.dead and found.oldest <= _SOON:
+    if not waiting.dead and waiting.oldest <= _SOON:
         yield _ok(
-            "deliveries", f"{found.events + found.messages} wait, and there are no dead letters."
+            "deliveries",
+            f"{waiting.events + waiting.messages} wait, and there are no dead letters.",
         )
 
 

@@ -68,15 +68,15 @@ def export(
     path, extension = target, _EXTENSIONS[format_]
     if target.is_dir():
         path = target / export_folder.file_name(site_id, extension, run.now)
-    found = run.write(lambda: export_file.complete(path))
+    summary = run.write(lambda: export_file.create(path))
     comments, threads = (
-        console.counted(found.comments, "comment"),
-        console.counted(found.threads, "thread"),
+        console.quantity(summary.comments, "comment"),
+        console.quantity(summary.threads, "thread"),
     )
     click.echo(f"Exported {comments} in {threads} to {path}.")
     if keep is not None:
-        for each in export_folder.remove_old(target, site_id, extension, keep):
-            click.echo(f"Removed {each}.")
+        for old_path in export_folder.remove_old(target, site_id, extension, keep):
+            click.echo(f"Removed {old_path}.")
 
 
 def _print(run: "site_export.SiteExport") -> None:
@@ -84,11 +84,11 @@ def _print(run: "site_export.SiteExport") -> None:
     with tempfile.TemporaryFile() as file:
 
         @contextlib.contextmanager
-        def opened() -> Iterator[IO[bytes]]:
+        def open_file() -> Iterator[IO[bytes]]:
             file.seek(0)
             file.truncate()
             yield file
 
-        run.write(opened)
+        run.write(open_file)
         file.seek(0)
         shutil.copyfileobj(file, sys.stdout.buffer)

@@ -25,7 +25,7 @@ from comments.upkeep import scheduler, wiring
     is_flag=True,
     help="Check the file, print the report and propose mappings, but store nothing.",
 )
-@import_files.mapped
+@import_files.mapping_option
 @click.option(
     "--settings",
     "with_settings",
@@ -57,37 +57,37 @@ def import_(
     The command checks the whole file before it stores anything. If an import is interrupted, run it
     again to finish it. Repeating a finished import adds nothing.
     """
-    found, file = import_files.format_and_file(source)
+    file_format, file = import_files.format_and_file(source)
     restore, site = import_restoring.of(
-        found.name,
+        file_format.name,
         file,
         console.site(site_id),
         with_settings=with_settings,
         is_untrusted=is_untrusted,
     )
     import_journal.check_no_undo(site.id)
-    reader = found.read_untrusted if is_untrusted else found.read
-    with import_files.planned(found, file, site, mapping, reader) as plan:
+    reader = file_format.read_untrusted if is_untrusted else file_format.read
+    with import_files.open_plan(file_format, file, site, mapping, reader) as plan:
         for line in plan.report.lines():
             click.echo(line)
         import_writer.check(plan)
         if dry_run:
             _end_dry_run(plan, site)
             return
-        summary = _written(plan, site, restore)
-        verified = import_files.compared(plan)
+        summary = _write(plan, site, restore)
+        verified = import_files.compare(plan)
     click.echo(
-        f"Added {console.counted(summary.added, 'comment')} in "
-        f"{console.counted(summary.threads, 'thread')}; {summary.present} existed already."
+        f"Added {console.quantity(summary.added, 'comment')} in "
+        f"{console.quantity(summary.threads, 'thread')}; {summary.present} existed already."
     )
     for line in verification_report.outcome(verified):
         click.echo(line)
     _say_what_follows(plan.threads, site)
-    if verified.unexplained:
+    if verified.unexplained_count:
         raise click.exceptions.Exit(1)
 
 
-def _written(
+def _write(
     plan: "checked_import.CheckedImport", site: "records.Site", restore: import_restoring.Restore
 ) -> "import_writer.ImportSummary":
     """Store a checked file and what it contains besides comments, and print the latter."""
@@ -95,9 +95,9 @@ def _written(
     events: list[str] = []
 
     def prepare(journal: running_import.RunningImport) -> None:
-        applied.extend(restore.applied(journal, plan.id_of))
+        applied.extend(restore.apply(journal, plan.id_of))
 
-    with import_progress.shown("Importing", plan.report.comments, "comment") as advance:
+    with import_progress.showing("Importing", plan.report.comments, "comment") as advance:
         summary = import_writer.write(
             plan,
             scheme=site.scheme,
@@ -121,13 +121,16 @@ def _say_what_follows(
     """Say how to view the longest thread with a page on the site, or the longest of all."""
     if not threads:
         return
-    pages = {each.name: thread_info.page_address(each.url, each.name.id, site) for each in threads}
+    pages = {
+        thread.name: thread_info.page_address(thread.url, thread.name.id, site)
+        for thread in threads
+    }
     longest = max(threads, key=lambda each: (bool(pages[each.name]), len(each.nodes)))
     thread, page = longest.name.id, pages[longest.name]
     query = urlencode({"site": site.id, "thread": thread})
     server = console.settings().public_url
     at = f"{server}/?{query}" if server else f"/?{query} on the server"
-    click.echo(f"To view a thread of {console.counted(len(longest.nodes), 'comment')}, open {at}.")
+    click.echo(f"To view a thread of {console.quantity(len(longest.nodes), 'comment')}, open {at}.")
     attribute = (
         f'data-page="{html.escape(page)}"' if page else f'data-thread="{html.escape(thread)}"'
     )
@@ -136,7 +139,7 @@ def _say_what_follows(
 
 def _end_dry_run(plan: "checked_import.CheckedImport", site: "records.Site") -> None:
     """Propose mappings."""
-    found = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
-    for line in mapping_proposals.lines(found):
+    proposals = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
+    for line in mapping_proposals.lines(proposals):
         click.echo(line)
     click.echo("Dry run: nothing was stored.")

@@ -32,7 +32,7 @@ def rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-mapped = click.option(
+mapping_option = click.option(
     "--map",
     "mapping",
     multiple=True,
@@ -43,7 +43,7 @@ mapped = click.option(
 
 
 @contextlib.contextmanager
-def planned(
+def open_plan(
     found: "format_registry.Format",
     file: Path,
     site: "records.Site",
@@ -57,7 +57,7 @@ def planned(
         errors.ImportRefused: a mapping is invalid.
     """
     lines = import_progress.lines_in(file) if found.unit == "line" else None
-    with import_progress.shown("Reading", lines, found.unit) as advance:
+    with import_progress.showing("Reading", lines, found.unit) as advance:
         plan = checked_import.plan(
             reader,
             file,
@@ -81,9 +81,9 @@ def last_reader(
             imported_file.digest(file): found.read,
             imported_file.untrusted_digest(file): found.read_untrusted,
         }
-        for each in import_journal.of(site_id):
-            if each.digest in readers:
-                return readers[each.digest]
+        for earlier in import_journal.recent_imports(site_id):
+            if earlier.digest in readers:
+                return readers[earlier.digest]
     return found.read
 
 
@@ -107,7 +107,7 @@ def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, P
     raise click.UsageError("Name one file, or a format and one file.")
 
 
-def compared(plan: "checked_import.CheckedImport") -> "verification_report.Verification":
+def compare(plan: "checked_import.CheckedImport") -> "verification_report.Verification":
     """Compare a checked file with the store, and show the progress."""
-    with import_progress.shown("Verifying", plan.report.comments, "comment") as advance:
+    with import_progress.showing("Verifying", plan.report.comments, "comment") as advance:
         return import_verification.verify(plan, secret=console.settings().secret, progress=advance)

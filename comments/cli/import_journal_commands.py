@@ -24,12 +24,19 @@ _SITE = click.option("--site", "site_id", required=True, help="The site of the i
 def list_(site_id: str) -> None:
     """List a site's imports, newest first: id, start, format, file, added comments, state."""
     now = datetime.now(UTC)
-    found = list(import_journal.of(console.site(site_id).id))
-    if found:
+    entries = list(import_journal.recent_imports(console.site(site_id).id))
+    if entries:
         click.echo("id\tbegan\tformat\tfile\tadded\tstate")
-    for each in found:
-        added = "" if each.added is None else str(each.added)
-        said = (each.id or "-", _time(each.began), each.system, each.file, added, _state(each, now))
+    for entry in entries:
+        added = "" if entry.added is None else str(entry.added)
+        said = (
+            entry.id or "-",
+            _time(entry.began),
+            entry.system,
+            entry.file,
+            added,
+            _state(entry, now),
+        )
         click.echo("\t".join(said))
 
 
@@ -39,32 +46,32 @@ def list_(site_id: str) -> None:
 def show(import_id: str, site_id: str) -> None:
     """Show an import: its file, its progress, and whether and until when it can be undone."""
     now, site = datetime.now(UTC), console.site(site_id).id
-    found = import_journal.get(site, import_id)
+    stored = import_journal.get(site, import_id)
     lines = {
-        "id": found.id,
-        "file": found.file,
-        "format": found.system,
-        "SHA-256": found.digest,
-        "page mappings": " ".join(found.mapping),
-        "began": _time(found.began),
-        "last progress": _time(found.at),
-        "processed": f"{found.seen} of {console.counted(found.comments, 'comment')}",
-        "added": "" if found.added is None else console.counted(found.added, "comment"),
-        "state": _state(found, now),
+        "id": stored.id,
+        "file": stored.file,
+        "format": stored.system,
+        "SHA-256": stored.digest,
+        "page mappings": " ".join(stored.mapping),
+        "began": _time(stored.began),
+        "last progress": _time(stored.at),
+        "processed": f"{stored.seen} of {console.quantity(stored.comments, 'comment')}",
+        "added": "" if stored.added is None else console.quantity(stored.added, "comment"),
+        "state": _state(stored, now),
     }
-    if found.undoing is not None:
-        lines["undo began"] = _time(found.undoing)
-        imported = found.comments if found.added is None else found.added
-        removed = found.removed + (found.waiting if found.is_being_undone else 0)
-        lines["removed"] = f"{removed} of {console.counted(imported, 'comment')}"
-        if found.is_being_undone and found.waiting:
-            waiting = console.counted(found.waiting, "comment")
+    if stored.undoing is not None:
+        lines["undo began"] = _time(stored.undoing)
+        imported = stored.comments if stored.added is None else stored.added
+        removed = stored.removed + (stored.waiting if stored.is_being_undone else 0)
+        lines["removed"] = f"{removed} of {console.quantity(imported, 'comment')}"
+        if stored.is_being_undone and stored.waiting:
+            waiting = console.quantity(stored.waiting, "comment")
             lines["waiting"] = f"{waiting} without content, until the pages are compacted"
     for name, value in lines.items():
         if value:
             click.echo(f"{name}: {value}")
-    if found.undoing is None and found.can_be_undone(now):
-        click.echo(_preview(site, found))
+    if stored.undoing is None and stored.can_be_undone(now):
+        click.echo(_preview(site, stored))
 
 
 @imports.command("undo")
@@ -83,18 +90,18 @@ def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) ->
     """
     site, now = console.site(site_id).id, datetime.now(UTC)
     act = audit_log.Act(moderation_commands.ACTOR, import_undo.VERB, reason)
-    found = import_journal.get(site, import_id)
-    import_undo.check(site, found, now)
-    if not found.is_being_undone:
-        click.echo(_preview(site, found))
+    stored = import_journal.get(site, import_id)
+    import_undo.check(site, stored, now)
+    if not stored.is_being_undone:
+        click.echo(_preview(site, stored))
         if not yes:
-            click.confirm(f"Undo the import of {found.file} into {site}?", abort=True)
+            click.confirm(f"Undo the import of {stored.file} into {site}?", abort=True)
     import_undo.begin(site, import_id, act, now=now)
-    done = _finished(site, import_id, wait=wait)
+    done = _finish(site, import_id, wait=wait)
     _report(site, done)
 
 
-def _finished(site: str, import_id: str, *, wait: bool) -> "import_undo.UndoProgress":
+def _finish(site: str, import_id: str, *, wait: bool) -> "import_undo.UndoProgress":
     """Run an undo as far as possible now, or until its end."""
     done = _go_on(site, import_id)
     for _ in range(_TRIES if wait else 0):
@@ -110,7 +117,7 @@ def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
 
     events: list[str] = []
     handlers = wiring.handlers(console.settings())
-    with import_progress.shown("Removing", None, "step") as advance:
+    with import_progress.showing("Removing", None, "step") as advance:
         done = import_undo.go_on(
             site,
             import_id,
@@ -125,7 +132,7 @@ def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
 
 def _compact(site: str) -> bool:
     """Compact the changed threads of a site; return False if there is none."""
-    names = [name for name in due_threads.due(datetime.now(UTC)) if name.site == site]
+    names = [name for name in due_threads.find(datetime.now(UTC)) if name.site == site]
     try:
         done = scheduler.compact_whole(names, wait=compaction_commands.sleep)
     except errors.Overloaded:
@@ -134,37 +141,37 @@ def _compact(site: str) -> bool:
 
 
 def _report(site: str, done: "import_undo.UndoProgress") -> None:
-    found = done.found
+    stored = done.found
     # A preview counts the comments without content, too.
-    removed = console.counted(found.removed + len(done.waiting), "comment")
-    if found.undone is not None:
-        kept = console.counted(found.kept, "tombstone")
+    removed = console.quantity(stored.removed + len(done.waiting), "comment")
+    if stored.undone is not None:
+        kept = console.quantity(stored.kept, "tombstone")
         click.echo(
             f"The undo is complete. Removed {removed}; {kept} left above other comments."
-            f"{_settings(found)}"
+            f"{_settings(stored)}"
         )
         return
     click.echo(
         f"Removed {removed}. Readers no longer see the imported comments. "
-        f"The undo can delete {console.counted(len(done.waiting), 'comment')} without content only "
-        "after a compaction. A running server does this within "
-        f"{compaction_commands.minutes()} minutes. To finish now, run "
-        f"`imports undo {found.id} --site {site} --wait`."
+        f"The undo can delete {console.quantity(len(done.waiting), 'comment')} without content "
+        "only after a compaction. A running server does this within "
+        f"{compaction_commands.minutes_until_cleared()} minutes. To finish now, run "
+        f"`imports undo {stored.id} --site {site} --wait`."
     )
 
 
 def _preview(site: str, found: "import_journal.Import") -> str:
 
     made = import_undo.preview(site, found.id)
-    removed = console.counted(made.comments - made.answered, "comment")
+    removed = console.quantity(made.comments - made.answered, "comment")
     kept = (
-        f" It leaves {console.counted(made.answered, 'tombstone')}, without text and author, "
+        f" It leaves {console.quantity(made.answered, 'tombstone')}, without text and author, "
         "because of replies that this import did not add."
         if made.answered
         else ""
     )
     return (
-        f"An undo of {found.id} removes {removed} and {console.counted(made.threads, 'thread')}, "
+        f"An undo of {found.id} removes {removed} and {console.quantity(made.threads, 'thread')}, "
         f"with their votes, reports and pins.{_parts(made)}{kept} All comments that "
         f"people wrote here stay.{_settings(found)}"
     )
@@ -188,10 +195,10 @@ def _settings(found: "import_journal.Import") -> str:
 
 def _state(found: "import_journal.Import", now: datetime) -> str:
     if found.undone is not None:
-        return f"undone at {_time(found.undone)}, {console.counted(found.kept, 'tombstone')} left"
+        return f"undone at {_time(found.undone)}, {console.quantity(found.kept, 'tombstone')} left"
     if found.is_being_undone:
         return "being undone"
-    if found.goes_on(now):
+    if found.may_still_run(now):
         return "running"
     state = "interrupted: run the same command again" if found.added is None else "finished"
     if not found.can_be_undone(now):

@@ -39,7 +39,7 @@ def lines_in(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def shown(
+def showing(
     what: str, total: int | None, noun: str, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Advance]:
     """Yield a function that counts finished parts, such as comments.
@@ -103,12 +103,12 @@ class _Lines:
 
     def _line(self, now: float) -> str:
         if self._total is None:
-            return console.counted(f"{self._done:,}", self._noun)
+            return console.quantity(f"{self._done:,}", self._noun)
         done = min(self._done, self._total)
-        parts = console.counted(f"{self._total:,}", self._noun)
+        parts = console.quantity(f"{self._total:,}", self._noun)
         line = f"{done:,} of {parts} ({time_left.percent(done, self._total)}%)"
         left = time_left.seconds(done, self._total, now - self._began)
         if left is None:
             return line
-        number, unit = time_left.rounded(left)
-        return f"{line}, about {console.counted(number, unit)} left"
+        number, unit = time_left.round_seconds(left)
+        return f"{line}, about {console.quantity(number, unit)} left"

@@ -25,7 +25,7 @@ class Restore:
     parts: "site_restore.SiteParts | None"
     with_settings: bool
 
-    def applied(
+    def apply(
         self, journal: "running_import.RunningImport", id_of: Callable[[str], str]
     ) -> Iterator[str]:
         """Apply the parts, and yield what was applied. `id_of` returns a comment's stored id.

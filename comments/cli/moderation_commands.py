@@ -21,8 +21,8 @@ from comments.store.models import comment_rows
 
 ACTOR = records.Actor("cli", "the command line")
 _ACTIONS = ("hold", "spam", "shadow", "reject")
-_STATUSES = [each.value for each in records.Status]
-_POLICIES = [each.value for each in records.Policy]
+_STATUSES = [status.value for status in records.Status]
+_POLICIES = [policy.value for policy in records.Policy]
 _SHOWN = 60  # The number of characters that a list shows of a text.
 _LONGEST_BAN = 36_500  # In days; for a longer ban, omit --days.
 
@@ -81,8 +81,8 @@ def _list(site_id: str) -> None:
     """List a site's rules, one per line: id, action, conditions."""
     import msgspec
 
-    for each in rulebook.read(console.site(site_id).id).rules:
-        said = msgspec.to_builtins(each)
+    for entry in rulebook.from_store(console.site(site_id).id).rules:
+        said = msgspec.to_builtins(entry)
         head = f"{said.pop('id')}\t{said.pop('action')}"
         state = "" if said.pop("is_on", True) else "\toff"
         click.echo(f"{head}{state}\t{msgspec.json.encode(said).decode()}")
@@ -110,16 +110,16 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
     both are omitted, all rules of the site are tested.
     """
     site = console.site(site_id).id
-    tried = [each for each in rulebook.read(site).rules if rule_id in {None, each.id}]
+    tried = [entry for entry in rulebook.from_store(site).rules if rule_id in {None, entry.id}]
     if any(value is not None and value != () for value in conditions.values()):
         tried = [_rule("tried", action, conditions)]
     if not tried:
         raise errors.NotFound("rule", rule_id or "of this site")
-    report = dry_run.run(site, tried, last=last)
+    report = dry_run.try_rules(site, tried, last=last)
     for match in report.matches:
         told = match.ruling
         click.echo(f"{match.comment.id}\t{told.status}\t{told.rule}\t{told.why}")
-    examined = console.counted(report.looked_at, "comment")
+    examined = console.quantity(report.looked_at, "comment")
     click.echo(f"Matched {len(report.matches)} of {examined}. No changes made.")
 
 
@@ -137,7 +137,7 @@ def _queue(site_id: str, status: str, limit: int) -> None:
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""
         click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")
-    shown = console.counted(len(page.cases), "comment")
+    shown = console.quantity(len(page.cases), "comment")
     click.echo(f"{shown}{', and there are more' if page.cursor else ''}.")
 
 
@@ -153,7 +153,7 @@ def _verb(verb: records.Verb) -> None:
     @_reason
     def _decide(site_id: str, ids: tuple[str, ...], reason: str) -> None:
         site, now = console.site(site_id).id, datetime.now(UTC)
-        _told(decisions.bulk(site, ids, verb, ACTOR, now=now, reason=reason))
+        _report_outcomes(decisions.decide_many(site, ids, verb, ACTOR, now=now, reason=reason))
 
 
 for _each in records.Verb:
@@ -199,7 +199,7 @@ def _ban(
     )  # fmt: skip
     click.echo(f"Banned {who}. {console.applies()}")
     while hides and (done := decisions.hide_all(site, who, ACTOR, now=now, reason=reason)):
-        _told(done)
+        _report_outcomes(done)
 
 
 @moderate.command("unban", console.SITE)
@@ -213,7 +213,7 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
     policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
     click.echo(f"Removed the ban of {who}.")
     while restores and (done := decisions.restore_all(site, who, ACTOR, now=now, reason=reason)):
-        _told(done)
+        _report_outcomes(done)
 
 
 @moderate.command("policy", console.SITE)
@@ -226,7 +226,7 @@ def _policy(
 ) -> None:
     """Show a site's policy and bans, or change the given values."""
     site = console.site(site_id).id
-    book = rulebook.read(site)
+    book = rulebook.from_store(site)
     if (policy, close_after, reports) != (None, None, None):
         wanted = None if policy is None else records.Policy(policy)
         book = policy_changes.set_policy(
@@ -234,7 +234,7 @@ def _policy(
             reports=reports, reason=reason,
         )  # fmt: skip
     click.echo(f"policy\t{book.policy}\nclose-after\t{book.close_after}\nreports\t{book.reports}")
-    for listed in bans.listed(book.bans):
+    for listed in bans.entries(book.bans):
         ban = listed.ban
         kind = "shadow-ban" if ban.is_shadow else "ban"
         until = ban.until.isoformat() if ban.until else "permanent"
@@ -258,11 +258,11 @@ def _thread(
     name = console.thread(site_id, thread)
     state = {True: records.ThreadState.CLOSED, False: records.ThreadState.OPEN, None: None}[locks]
     wanted = records.Policy(policy) if policy not in {None, "inherit"} else None
-    found = policy_changes.set_thread(
+    changed_thread = policy_changes.set_thread(
         name, ACTOR, now=datetime.now(UTC), state=state, policy=wanted,
         inherits=policy == "inherit", reason=reason,
     )  # fmt: skip
-    click.echo(f"{found.state}, policy: {found.policy or 'inherited'}")
+    click.echo(f"{changed_thread.state}, policy: {changed_thread.policy or 'inherited'}")
 
 
 @moderate.command("log", console.SITE)
@@ -270,10 +270,10 @@ def _thread(
 @click.option("--limit", type=int, default=50, show_default=True)
 def _log(site_id: str, subject: str, limit: int) -> None:
     """Show the audit log, newest first: id, time, actor, verb, subject, before, after, reason."""
-    for each in audit_log.log(console.site(site_id).id, subject=subject, limit=limit):
+    for entry in audit_log.log(console.site(site_id).id, subject=subject, limit=limit):
         said = (
-            each.id, each.at.isoformat(timespec="seconds"), each.actor.name, each.verb,
-            each.subject, each.before, each.after, each.reason,
+            entry.id, entry.at.isoformat(timespec="seconds"), entry.actor.name, entry.verb,
+            entry.subject, entry.before, entry.after, entry.reason,
         )  # fmt: skip
         click.echo("\t".join(said))
 
@@ -287,13 +287,13 @@ def _undo(site_id: str, entry: str, reason: str) -> None:
     Entries about rules cannot be undone.
     """
     site, now = console.site(site_id).id, datetime.now(UTC)
-    found = audit_log.entry(site, entry)
-    if comment_rows.is_comment_id(found.subject):
+    logged = audit_log.entry(site, entry)
+    if comment_rows.is_comment_id(logged.subject):
         comment = decisions.undo(site, entry, ACTOR, now=now, reason=reason)
         click.echo(f"{comment.id}\t{comment.status}")
     else:
         policy_changes.undo(site, entry, ACTOR, now=now, reason=reason)
-        click.echo(f"{found.subject}\t{found.before or '-'}")
+        click.echo(f"{logged.subject}\t{logged.before or '-'}")
 
 
 def _author(site: str, given: str) -> str:
@@ -303,10 +303,10 @@ def _author(site: str, given: str) -> str:
     return decisions.case(site, given).comment.author.id
 
 
-def _told(outcomes: list[Any]) -> None:
+def _report_outcomes(outcomes: list[Any]) -> None:
     """Show the result for each comment; exit with 1 if a comment was refused."""
-    for each in outcomes:
-        said = each.message if each.comment is None else each.comment.status
-        click.echo(f"{each.id}\t{said}")
-    if any(each.comment is None for each in outcomes):
+    for outcome in outcomes:
+        said = outcome.message if outcome.comment is None else outcome.comment.status
+        click.echo(f"{outcome.id}\t{said}")
+    if any(outcome.comment is None for outcome in outcomes):
         raise click.exceptions.Exit(1)

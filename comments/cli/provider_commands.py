@@ -15,7 +15,7 @@ from comments.events import message_sender
 provider = console.Group("provider", help="Manage OpenID Connect providers for signing in.")
 _name = click.argument("name", metavar="NAME")
 _site = click.option("--site", "sites", multiple=True, help="For readers of this site.")
-_desk = click.option("--desk", "at_desk", is_flag=True, help="For owners and moderators.")
+_at_console = click.option("--desk", "at_desk", is_flag=True, help="For owners and moderators.")
 
 
 @provider.command("add")
@@ -24,7 +24,7 @@ _desk = click.option("--desk", "at_desk", is_flag=True, help="For owners and mod
 @click.option("--client", required=True, help="This service's client id at the provider.")
 @click.option("--title", help="Name on sign-in buttons. Default: NAME.")
 @_site
-@_desk
+@_at_console
 def _add(
     name: str,
     issuer: str,
@@ -39,47 +39,47 @@ def _add(
     The command prompts for the client secret and checks that the provider answers.
     """
     settings = console.settings()
-    for each in sites:
-        console.site(each)  # Raises before anything is prompted for or stored.
+    for site in sites:
+        console.site(site)  # Raises before anything is prompted for or stored.
     given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
-    made = providers.checked(registration, settings.secret, now=datetime.now(UTC))
-    _peer(made).check()
+    made = providers.make(registration, settings.secret, now=datetime.now(UTC))
+    _client_of(made).check()
     providers.add(made)
-    _offered(providers.offer(name, sites, at_desk=at_desk))
+    _report_offer(providers.offer(name, sites, at_desk=at_desk))
     click.echo(f"Redirect URI to register: {settings.public_url}/{login_flow.RETURN}")
 
 
 @provider.command("list")
 def _list() -> None:
     """List the providers, one per line: name, issuer, client id, who can use it."""
-    for each in providers.every():
-        click.echo(f"{each.name}\t{each.issuer}\t{each.client}\t{_users(each)}")
+    for entry in providers.every():
+        click.echo(f"{entry.name}\t{entry.issuer}\t{entry.client}\t{_users(entry)}")
 
 
 @provider.command("offer")
 @_name
 @_site
-@_desk
+@_at_console
 def _offer(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Let people sign in with a provider."""
-    _offered(providers.offer(name, sites, at_desk=at_desk))
+    _report_offer(providers.offer(name, sites, at_desk=at_desk))
 
 
 @provider.command("withdraw")
 @_name
 @_site
-@_desk
+@_at_console
 def _withdraw(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Stop people from signing in with a provider. Existing sessions continue until they expire."""
-    _offered(providers.withdraw(name, sites, at_desk=at_desk))
+    _report_offer(providers.withdraw(name, sites, at_desk=at_desk))
 
 
 @provider.command("check")
 @_name
 def _check(name: str) -> None:
     """Check a provider's configuration document; exit with 1 if it is not valid."""
-    _peer(providers.chosen(name, providers.every())).check()
+    _client_of(providers.by_name(name, providers.every())).check()
     click.echo(f"{name} answers.")
 
 
@@ -91,15 +91,15 @@ def _remove(name: str) -> None:
     click.echo(f"Removed provider {name}.")
 
 
-def _peer(found: "providers.Provider") -> "oidc_client.OidcClient":
+def _client_of(found: "providers.Provider") -> "oidc_client.OidcClient":
 
     return login_flow.client(found, console.settings(), message_sender.OUTBOUND.get())
 
 
-def _offered(found: "providers.Provider") -> None:
+def _report_offer(found: "providers.Provider") -> None:
     click.echo(f"{found.name} is available to {_users(found)}.")
 
 
 def _users(found: "providers.Provider") -> str:
-    desk = ["owners and moderators"] if found.at_desk else []
-    return ", ".join([*(f"readers of {site}" for site in found.sites), *desk]) or "nobody"
+    console_users = ["owners and moderators"] if found.at_desk else []
+    return ", ".join([*(f"readers of {site}" for site in found.sites), *console_users]) or "nobody"

@@ -20,14 +20,14 @@ def _renew() -> None:
     If the command is interrupted, run it again.
     """
     settings = console.settings()
-    if len(secret_rotation.accepted(settings.secret)) == 1:
+    if len(secret_rotation.accepted_secrets(settings.secret)) == 1:
         raise click.ClickException("Set SECRET_OLD to the previous secret.")
     actor = records.Actor("cli", "command line")
     by = registration.By(actor, datetime.now(UTC), settings, "the secret was changed")
     done = reencryption.renew(by)
-    click.echo(f"Encrypted {console.counted(done.rows, 'row')} under SECRET.")
+    click.echo(f"Encrypted {console.quantity(done.rows, 'row')} under SECRET.")
     if done.subscribers:
         click.echo(
-            f"{console.counted(done.subscribers, 'subscriber')} can still be found only with "
+            f"{console.quantity(done.subscribers, 'subscriber')} can still be found only with "
             "SECRET_OLD. Keep it, or addresses may be stored twice."
         )

@@ -53,8 +53,8 @@ def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
 @site.command("list")
 def _list_sites() -> None:
     """List the websites, one per line: id, origins."""
-    for each in console.sites():
-        click.echo(f"{each.id}\t{' '.join(each.origins)}")
+    for website in console.sites():
+        click.echo(f"{website.id}\t{' '.join(website.origins)}")
 
 
 @site.command("set")
@@ -152,16 +152,16 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
         console.site(site_id).scheme, levels=levels, width=width, digits=digits
     )
     rescheming.begin(site_id, scheme, moderation_commands.ACTOR, now=datetime.now(UTC))
-    done = rescheming.run(site_id)
+    done = rescheming.run_to_end(site_id)
     if done is None:
         return
     click.echo(
-        f"{site_id} has {console.counted(scheme.levels, 'level')}, width {scheme.width} and digits "
-        f"{scheme.digits}. Comments moved in {done.moved} of "
-        f"{console.counted(done.threads + done.left, 'thread')}; "
-        f"{console.counted(done.renamed, 'comment')} got a new slug."
+        f"{site_id} has {console.quantity(scheme.levels, 'level')}, width {scheme.width} and "
+        f"digits {scheme.digits}. Comments moved in {done.moved} of "
+        f"{console.quantity(done.threads + done.left, 'thread')}; "
+        f"{console.quantity(done.renamed, 'comment')} got a new slug."
     )
-    for each in done.kept:
-        click.echo(f"{each.thread} keeps its scheme: {error_texts.of_code(each.code)}")
+    for refusal in done.kept:
+        click.echo(f"{refusal.thread} keeps its scheme: {error_texts.of_code(refusal.code)}")
     if done.left:
         raise click.exceptions.Exit(1)

@@ -26,11 +26,11 @@ def _add(site_id: str, public: Path | None) -> None:
     """Add a key. A generated secret is shown once."""
     now = datetime.now(UTC)
     if public is not None:
-        made = site_keys.public(public.read_text(encoding="utf-8", errors="replace"), now=now)
+        made = site_keys.make_public(public.read_text(encoding="utf-8", errors="replace"), now=now)
         site_keys.add(site_id, made)
         click.echo(f"Added key {made.id} to {site_id} (EdDSA).")
         return
-    made, secret = site_keys.shared(console.settings().secret, now=now)
+    made, secret = site_keys.make_shared(console.settings().secret, now=now)
     site_keys.add(site_id, made)
     click.echo(f"Added key {made.id} to {site_id} (HS256).")
     click.echo(f"Secret (shown only once): {secret}")
@@ -39,8 +39,8 @@ def _add(site_id: str, public: Path | None) -> None:
 @site_key.command("list", console.SITE)
 def _list(site_id: str) -> None:
     """List a site's keys, one per line: id, algorithm, date created."""
-    for each in site_keys.every(console.site(site_id).id):
-        click.echo(f"{each.id}\t{each.algorithm}\t{each.created:%Y-%m-%d}")
+    for key in site_keys.every(console.site(site_id).id):
+        click.echo(f"{key.id}\t{key.algorithm}\t{key.created:%Y-%m-%d}")
 
 
 @site_key.command("remove", console.SITE)

@@ -26,7 +26,7 @@ def _print(
 ) -> None:
 
     lines = list(statistics.whole(read))
-    click.echo(tables.written(kind, lines, tables.TableFormat(form)))
+    click.echo(tables.format_table(kind, lines, tables.TableFormat(form)))
 
 
 @stats.command("site", console.SITE)
@@ -76,7 +76,7 @@ def _by_day(
     """Show the numbers of each day (UTC) that has comments."""
     if is_whole and category:
         raise click.ClickException("--category and --all cannot be combined.")
-    first, last = (None if each is None else each.date() for each in (since, until))
+    first, last = (None if moment is None else moment.date() for moment in (since, until))
     site = console.site(site_id).id
     read = (
         functools.partial(statistics.by_day_and_category, site, since=first, until=last)

@@ -82,12 +82,10 @@ def _threads(site_id: str) -> Iterator[_ListedThread]:
     cursor, secret = None, console.settings().secret
     while True:
         page = review_queue.threads(site_id, limit=100, cursor=cursor, secret=secret)
-        numbers = totals.of_threads([each.name for each in page.threads])
-        for each, counted in zip(page.threads, numbers, strict=True):
+        numbers = totals.of_threads([row.name for row in page.threads])
+        for row, counted in zip(page.threads, numbers, strict=True):
             visible = counted.get(counting.LISTED, 0)
-            yield _ListedThread(
-                each.name.id, visible, each.state, each.created, each.title, each.url
-            )
+            yield _ListedThread(row.name.id, visible, row.state, row.created, row.title, row.url)
         cursor = page.cursor
         if cursor is None:
             return
@@ -123,8 +121,8 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
     if not is_json:
         waiting = sum(line.waiting for line in table.lines)
         click.echo(
-            f"{console.counted(len(table.lines), 'comment')}, "
-            f"{console.counted(len(table.buckets), 'bucket')}, {waiting} waiting to be compacted.",
+            f"{console.quantity(len(table.lines), 'comment')}, "
+            f"{console.quantity(len(table.buckets), 'bucket')}, {waiting} waiting to be compacted.",
             err=True,
         )
 
@@ -143,12 +141,12 @@ def _readable(table: "tree_table.TreeTable") -> list[_Shown]:
         }
         for line in table.lines
     )
-    return [decoders.converted(each, _Shown) for each in shown]
+    return [decoders.convert(row, _Shown) for row in shown]
 
 
 def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
     form = tables.TableFormat.JSON if is_json else tables.TableFormat.TABLE
-    click.echo(tables.written(kind, lines, form))
+    click.echo(tables.format_table(kind, lines, form))
 
 
 @thread.command("followers", console.SITE)
@@ -165,22 +163,25 @@ def _show_followers(
     Each list is recorded in the audit log.
     """
     name = console.thread(site_id, thread_id)
-    found = thread_followers.count(name)
+    followers = thread_followers.count(name)
     listed: list[str] = []
     if addresses:
         secret, now = console.settings().secret, datetime.now(UTC)
         actor = moderation_commands.ACTOR
-        listed += follower_addresses.listed(name, actor, secret=secret, now=now, reason=reason)
-    by_mail = found.all - found.readers
+        listed += follower_addresses.list_addresses(
+            name, actor, secret=secret, now=now, reason=reason
+        )
+    by_mail = followers.all - followers.readers
     if is_json:
-        shown = _Followers(found.all, by_mail, found.readers, listed if addresses else None)
+        shown = _Followers(followers.all, by_mail, followers.readers, listed if addresses else None)
         click.echo(msgspec.json.encode(shown).decode())
         return
     click.echo(
-        f"{console.counted(found.all, 'follower')}: {by_mail} by mail, {found.readers} without."
+        f"{console.quantity(followers.all, 'follower')}: {by_mail} by mail, "
+        f"{followers.readers} without."
     )
-    for each in listed:
-        click.echo(each)
+    for address in listed:
+        click.echo(address)
 
 
 @thread.command("set", console.SITE)
@@ -219,15 +220,15 @@ def _set_thread(
             "Nothing to change. Use --title, --url, --category, --no-category or --inherit."
         )
     name = console.thread(site_id, thread_id)
-    found = thread_overrides.name(
+    change = thread_overrides.change_details(
         console.site(site_id), name.id,
         thread_overrides.NewDetails(title, url, listed, inherits),
         moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
     )  # fmt: skip
-    click.echo(f"Moved {console.counted(found.moved, 'comment')}.")
+    click.echo(f"Moved {console.quantity(change.moved, 'comment')}.")
     for field in thread_overrides.FIELDS:
-        value = getattr(found.thread, field)
-        by = "a moderator" if field in found.thread.own else "the oldest approved comment"
+        value = getattr(change.thread, field)
+        by = "a moderator" if field in change.thread.own else "the oldest approved comment"
         click.echo(f"{field}\t{value if isinstance(value, str) else ', '.join(value)}\t{by}")
 
 

@@ -41,24 +41,26 @@ def upgrade(*, check: bool, no_backup: bool) -> None:
             return
         if files is not None:
             files.check_is_unused(settings.data_file)
-        _run(files, change, backs_up=not no_backup)
+        _run_upgrade(files, change, backs_up=not no_backup)
 
 
 def _show(
     settings: "config.Settings", files: "engine_files.EngineFiles | None", change: str
 ) -> None:
     with _enter_unchanged(settings, files, change):
-        found, pending = store_format.found(), upgrades.pending()
+        old_format, pending = store_format.read(), upgrades.pending_scans()
     stored = (
-        "no format" if found is None else f"format {found.number}, of Flatthread {found.release}"
+        "no format"
+        if old_format is None
+        else f"format {old_format.number}, of Flatthread {old_format.release}"
     )
     wanted = f"{store_format.FORMAT}, of Flatthread {flatthread.__version__}"
     click.echo(f"The store has {stored}. This release writes format {wanted}.")
     if change:
         click.echo(f"the data file: {change}")
-    for each in pending:
-        state = "begun" if each.has_begun else "not begun"
-        click.echo(f"{each.purpose}: {console.counted(each.rows, 'row')} left, {state}")
+    for scan in pending:
+        state = "begun" if scan.has_begun else "not begun"
+        click.echo(f"{scan.purpose}: {console.quantity(scan.rows, 'row')} left, {state}")
     if not (change or pending):
         click.echo("Nothing is pending.")
         return
@@ -82,15 +84,15 @@ def _enter_unchanged(
             yield
         return
     click.echo(f"Using a copy of {settings.where}.", err=True)
-    with working_files.working(settings.data_file, working_files.COPY) as copy:
+    with working_files.working_file(settings.data_file, working_files.COPY) as copy:
         files.copy(settings.data_file, copy)
-        with files.opened(copy, settings) as store, store.context():
+        with files.open_store(copy, settings) as store, store.context():
             yield
 
 
-def _run(files: "engine_files.EngineFiles | None", change: str, *, backs_up: bool) -> None:
+def _run_upgrade(files: "engine_files.EngineFiles | None", change: str, *, backs_up: bool) -> None:
     with console.enter_store(backs_up=backs_up):
         saves = backs_up and not change  # otherwise opening the file has made the backup
         store_upgrade.begin(console.settings(), files if saves else None, now=datetime.now(UTC))
         rows = upgrades.go_on(steps=None)
-    click.echo(f"The store is up to date. Read {console.counted(f'{rows:,}', 'row')}.")
+    click.echo(f"The store is up to date. Read {console.quantity(f'{rows:,}', 'row')}.")

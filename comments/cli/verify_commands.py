@@ -12,7 +12,7 @@ from comments.transfer.verification import verification_report
 @console.command("verify")
 @click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
 @click.option("--site", "site_id", required=True, help="The site into which the file was imported.")
-@import_files.mapped
+@import_files.mapping_option
 @difference_report.as_json
 @import_files.rare_collections()
 def verify(
@@ -26,17 +26,17 @@ def verify(
     found_format, file = import_files.format_and_file(source)
     site = console.site(site_id)
     reader = import_files.last_reader(found_format, file, site.id)
-    with import_files.planned(found_format, file, site, mapping, reader) as plan:
-        found = import_files.compared(plan)
+    with import_files.open_plan(found_format, file, site, mapping, reader) as plan:
+        verification = import_files.compare(plan)
     if is_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(_document(found))).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(_document(verification))).decode())
     else:
-        for line in verification_report.lines(found):
+        for line in verification_report.lines(verification):
             click.echo(line)
-    if found.unexplained:
+    if verification.unexplained_count:
         raise click.exceptions.Exit(1)
 
 
 def _document(found: "verification_report.Verification") -> dict[str, object]:
-    counts = {"explained": found.explained, "unexplained": found.unexplained}
+    counts = {"explained": found.explained_count, "unexplained": found.unexplained_count}
     return {**msgspec.to_builtins(found, builtin_types=(datetime,)), **counts}

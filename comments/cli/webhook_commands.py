@@ -41,7 +41,7 @@ def _secret() -> str:
 @click.option("--type", "types", multiple=True, type=click.Choice(_TYPES), help="Default: all.")
 def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
     """Add a webhook for a site, and show its secret once."""
-    wanted = tuple(each for each in webhooks.Type if not types or each in types)
+    wanted = tuple(kind for kind in webhooks.Type if not types or kind in types)
     made = webhook_endpoints.Registered(
         secrets.token_hex(4), url, (_secret(),), wanted, created=datetime.now(UTC)
     )
@@ -53,9 +53,9 @@ def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
 @webhook.command("list", console.SITE)
 def _list(site_id: str) -> None:
     """List a site's webhooks, one per line: id, state, types, address."""
-    for each in webhook_endpoints.every(site_id):
-        types = ",".join(each.types) if len(each.types) < len(_TYPES) else "all"
-        click.echo(f"{each.id}\t{_state(each)}\t{types}\t{each.url}")
+    for entry in webhook_endpoints.every(site_id):
+        types = ",".join(entry.types) if len(entry.types) < len(_TYPES) else "all"
+        click.echo(f"{entry.id}\t{_state(entry)}\t{types}\t{entry.url}")
 
 
 def _state(each: "webhook_endpoints.Registered") -> str:
@@ -64,7 +64,7 @@ def _state(each: "webhook_endpoints.Registered") -> str:
     if each.failing_since is None:
         return "on"
     since = each.failing_since.isoformat(timespec="seconds")
-    return f"on, {console.counted(each.failures, 'failure')} since {since}: {each.reason}"
+    return f"on, {console.quantity(each.failures, 'failure')} since {since}: {each.reason}"
 
 
 @webhook.command("remove", console.SITE, _hook)
@@ -96,10 +96,10 @@ def _switch_on(site_id: str, name: str) -> None:
 @webhook.command("test", console.SITE, _hook)
 def _test(site_id: str, name: str) -> None:
     """Send a message of type `test` to a webhook, even if it is off. Exit with 1 on failure."""
-    found = webhook_endpoints.get(site_id, name)
+    endpoint = webhook_endpoints.get(site_id, name)
     now = datetime.now(UTC)
     event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site_id, now)
-    outcome = webhooks.send(_client(), found.hook, event, payload, now=now)
+    outcome = webhooks.send(_client(), endpoint.hook, event, payload, now=now)
     click.echo(f"Webhook {name}: {outcome.reason}.")
     if outcome.end is not outcomes.End.DELIVERED:
         raise click.exceptions.Exit(1)
@@ -108,14 +108,14 @@ def _test(site_id: str, name: str) -> None:
 @delivery.command("status")
 def _status() -> None:
     """Show the numbers of pending events, pending messages and dead letters."""
-    found = dead_letters.waiting(datetime.now(UTC))
+    waiting = dead_letters.count_waiting(datetime.now(UTC))
     events, told, dead = (
         f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
-        for number in (found.events, found.messages, found.dead)
+        for number in (waiting.events, waiting.messages, waiting.dead)
     )
-    pending = f"{console.counted(events, 'event')}, {console.counted(told, 'message')}"
-    has_any = found.events or found.messages
-    age = f"; the oldest is {found.oldest} s old" if has_any else ""
+    pending = f"{console.quantity(events, 'event')}, {console.quantity(told, 'message')}"
+    has_any = waiting.events or waiting.messages
+    age = f"; the oldest is {waiting.oldest} s old" if has_any else ""
     click.echo(f"Pending: {pending}{age}.")
     click.echo(f"Dead letters: {dead}.")
 
@@ -175,7 +175,7 @@ def _hold() -> None:
     messages have probably been sent since the backup.
     """
     held = held_messages.hold(console.settings(), now=datetime.now(UTC))
-    click.echo(f"Held {console.counted(held, 'message')} (`delivery dead`).")
+    click.echo(f"Held {console.quantity(held, 'message')} (`delivery dead`).")
 
 
 @delivery.command("drop")
@@ -194,8 +194,8 @@ def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) ->
         verb(letter_id)
         return 1
     count = 0
-    for each in dead_letters.dead_ids():
+    for dead_id in dead_letters.dead_ids():
         with contextlib.suppress(errors.NotFound, errors.Conflict):  # Already settled.
-            verb(each)
+            verb(dead_id)
             count += 1
     return count

@@ -52,7 +52,7 @@ def canonical(raw: str) -> str:
 
 def with_ancestors(names: Iterable[str]) -> tuple[str, ...]:
     """Return canonical names and the names of all categories above them, each once."""
-    return tuple(dict.fromkeys(each for name in names for each in lineage(name)))
+    return tuple(dict.fromkeys(path for name in names for path in lineage(name)))
 
 
 def lineage(name: str) -> Iterable[str]:
@@ -66,10 +66,10 @@ def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
     Raises:
         errors.BadInput: a name is invalid, or there are more than `most` names.
     """
-    found = tuple(sorted({canonical(name) for name in names}))
-    if len(found) > most:
+    paths = tuple(sorted({canonical(name) for name in names}))
+    if len(paths) > most:
         raise errors.BadInput("categories", "too-many-items", limit=most)
-    return found
+    return paths
 
 
 def _canonical_part(raw: str) -> str:
@@ -77,7 +77,7 @@ def _canonical_part(raw: str) -> str:
         raise errors.BadInput("categories", "item-too-long", limit=LONGEST)
     if _CONTROL.search(raw):
         raise errors.BadInput("categories", "bad-category")
-    text = _folded(raw)
+    text = _without_case(raw)
     if not text:
         raise errors.BadInput("categories", "bad-category")
     if len(text) > LONGEST:
@@ -89,7 +89,7 @@ def _canonical_part(raw: str) -> str:
     return text
 
 
-def _folded(text: str) -> str:
+def _without_case(text: str) -> str:
     for _ in range(_ROUNDS):
         # Folding can produce letters that fold again; a few rounds are enough for all of Unicode.
         before = text

@@ -59,7 +59,7 @@ def _msgpack(kind: Any) -> msgspec.msgpack.Decoder[Any]:
         return msgspec.msgpack.Decoder(kind)
 
 
-def converted(value: object, kind: type[T]) -> T:
+def convert(value: object, kind: type[T]) -> T:
     """Convert a value of built-in types, as JSON has them, into a type.
 
     Raises:

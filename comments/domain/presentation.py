@@ -104,9 +104,9 @@ class Place(NamedTuple):
     start: int | None
 
 
-def run(first: int, count: int) -> tuple[Place, ...]:
+def consecutive_places(first: int, count: int) -> tuple[Place, ...]:
     """Return the places of consecutive comments on a page in reading order."""
-    return tuple(Place(each, each) for each in range(first, first + count))
+    return tuple(Place(position, position) for position in range(first, first + count))
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -141,18 +141,18 @@ class JoinedRows(msgspec.Struct, frozen=True):
     @property
     def comments(self) -> tuple[bytes, ...]:
         """Return the fragments."""
-        return tuple(comment for comment, _ in map(without_replies, self._shown()))
+        return tuple(comment for comment, _ in map(without_replies, self._split()))
 
     @property
     def replies(self) -> tuple[int, ...]:
         """Return each comment's number of replies."""
-        return tuple(replies for _, replies in map(without_replies, self._shown()))
+        return tuple(replies for _, replies in map(without_replies, self._split()))
 
     def first(self, count: int) -> "JoinedRows":
         """Return the first `count` comments."""
-        return JoinedRows(b",".join(self._shown()[:count]))
+        return JoinedRows(b",".join(self._split()[:count]))
 
-    def _shown(self) -> list[msgspec.Raw]:
+    def _split(self) -> list[msgspec.Raw]:
         return _RAW.decode(b"[%b]" % self.sent)
 
 
@@ -193,7 +193,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
         """Return the part of the JSON that follows the comments, up to `members`."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
-        ends = _shown(self.first), _shown(self.last)
+        ends = _number(self.first), _number(self.last)
         end = b'"cursor":%b,"first":%b,"last":%b,"total":%d,"changed":%b' % (
             cursor, *ends, self.total, changed,
         )  # fmt: skip
@@ -233,8 +233,8 @@ def page(listing: records.OrderedPage, pinned: records.PinnedComments | None = N
         starts = pinned.starts
         tops = tuple(map(Place, starts if listing.in_order else [None] * len(starts), starts))
         top = Rows(tuple(map(fragment, pinned.comments)), pinned.replies, tops)
-    found = ThreadPage(rows, listing.cursor, listing.total, listing.changed, top)
-    return with_ends(found, places)
+    made = ThreadPage(rows, listing.cursor, listing.total, listing.changed, top)
+    return with_ends(made, places)
 
 
 def with_ends(page: ThreadPage, places: Sequence[Place]) -> ThreadPage:
@@ -289,9 +289,9 @@ def own(
 ) -> OwnComment:
     """Return the author's view of their own comment; a pending comment has its text and status.
 
-    `seeming` defines the status. A comment that appears as removed cannot be edited.
+    `status_for_author` defines the status. A comment that appears as removed cannot be edited.
     """
-    shown = _OWN.get(seeming(record.status))
+    shown = _OWN.get(status_for_author(record.status))
     if shown is None:
         return OwnComment(**msgspec.structs.asdict(comment(record, replies)))
     approved = msgspec.structs.replace(record, status=records.Status.APPROVED)
@@ -299,7 +299,7 @@ def own(
     return OwnComment(**seen | {"status": shown, "editable_until": editable_until})
 
 
-def seeming(status: records.Status) -> records.Status:
+def status_for_author(status: records.Status) -> records.Status:
     """Return the status that a comment's author sees.
 
     Spam appears as pending and a shadowed comment as approved, so persistent authors learn nothing
@@ -343,11 +343,11 @@ def with_place(made: bytes, replies: int, place: Place) -> bytes:
     position, start = place
     subtree = b"null" if start is None else b"[%d,%d]" % (start, start + replies)
     return b'%b,"position":%b,"subtree":%b}' % (
-        with_replies(made, replies)[:-1], _shown(position), subtree,
+        with_replies(made, replies)[:-1], _number(position), subtree,
     )  # fmt: skip
 
 
-def _shown(number: int | None) -> bytes:
+def _number(number: int | None) -> bytes:
     return b"null" if number is None else b"%d" % number
 
 

@@ -57,7 +57,7 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 NAMES = SiteOptions.__struct_fields__
 
 
-def changed(old: SiteOptions, given: Mapping[str, Any]) -> SiteOptions:
+def change(old: SiteOptions, given: Mapping[str, Any]) -> SiteOptions:
     """Return the options with some values replaced.
 
     Raises:
@@ -84,9 +84,9 @@ def languages() -> tuple[str, ...]:
 def _image_origins(given: tuple[str, ...]) -> tuple[str, ...]:
     if len(given) > MOST_IMAGES:
         raise errors.BadInput("images", "too-many-items", limit=MOST_IMAGES)
-    found = dict.fromkeys(web_origins.check(each, "images") for each in given)
-    for origin in found:
+    origins = dict.fromkeys(web_origins.check(origin, "images") for origin in given)
+    for origin in origins:
         # Browsers block or warn about images over plain HTTP on an HTTPS page.
         if not origin.startswith("https://"):
             raise errors.BadInput("images", "not-https", value=origin)
-    return tuple(found)
+    return tuple(origins)

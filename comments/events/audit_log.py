@@ -3,8 +3,8 @@
 This module owns the kind AuditEntry. An entry is written in the transaction of its decision, so
 each stored decision has exactly one entry, and no entry exists without its decision. The entry's id
 is generated once, before that transaction. If the transaction's body runs again, it finds its own
-entry and does nothing more (`is_done`). Entries from an export of Flatthread (`imported`) are the
-exception: an undo of their import deletes them.
+entry and does nothing more (`is_done`). Entries from an export of Flatthread (`import_writes`) are
+the exception: an undo of their import deletes them.
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
                 verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the previous
@@ -60,7 +60,7 @@ def is_done(act: Act) -> bool:
     return reads.get(moderation_rows.audit_key(act.id)) is not None
 
 
-def noted(  # noqa: PLR0913 - one for each part of an entry
+def entry_writes(  # noqa: PLR0913 - one for each part of an entry
     act: Act, site: str, subject: str, *, before: str, after: str, now: datetime, back: str = ""
 ) -> ownership.Writes:
     """Record a decision in the decision's transaction."""
@@ -80,36 +80,36 @@ def noted(  # noqa: PLR0913 - one for each part of an entry
     return ownership.Writes(_OWNER, insert=(row,))
 
 
-def imported(entries: Sequence[records.Audit]) -> ownership.Writes:
+def import_writes(entries: Sequence[records.Audit]) -> ownership.Writes:
     """Add entries from an export, except those whose ids exist already. They cannot be undone.
 
     Of several entries with the same id, only the first is added.
     """
-    first = {each.id: each for each in reversed(entries)}
-    entries = [each for each in entries if each is first[each.id]]
-    rows = reads.get_multi([moderation_rows.audit_key(each.id) for each in entries])
+    first = {entry.id: entry for entry in reversed(entries)}
+    entries = [entry for entry in entries if entry is first[entry.id]]
+    rows = reads.get_multi([moderation_rows.audit_key(entry.id) for entry in entries])
     insert = tuple(
         moderation_rows.AuditEntryRow(
-            key=moderation_rows.audit_key(each.id),
-            site=each.site,
-            subject=each.subject,
-            verb=each.verb,
-            actor=each.actor.id,
-            actor_name=each.actor.name,
-            at=each.at,
-            before=each.before,
-            after=each.after,
-            reason=each.reason,
+            key=moderation_rows.audit_key(entry.id),
+            site=entry.site,
+            subject=entry.subject,
+            verb=entry.verb,
+            actor=entry.actor.id,
+            actor_name=entry.actor.name,
+            at=entry.at,
+            before=entry.before,
+            after=entry.after,
+            reason=entry.reason,
             back="",
         )
-        for each, row in zip(entries, rows, strict=True)
+        for entry, row in zip(entries, rows, strict=True)
         if row is None
     )
     return ownership.Writes(_OWNER, insert=insert)
 
 
-def without(entry_ids: Sequence[str]) -> ownership.Writes:
-    """Delete entries that `imported` added."""
+def removal_writes(entry_ids: Sequence[str]) -> ownership.Writes:
+    """Delete entries that `import_writes` added."""
     return ownership.Writes(_OWNER, delete=tuple(map(moderation_rows.audit_key, entry_ids)))
 
 

@@ -146,7 +146,7 @@ class Backlog:
     def next_due(self) -> float:
         """Return the clock time at which work is next due; infinity if there is none."""
         with self._changed:
-            return min((self._events_due, *(each.due for each in self._waiting.values())))
+            return min((self._events_due, *(item.due for item in self._waiting.values())))
 
     def wait(self, until: float) -> bool:
         """Wait until work is due or `until` is reached; return False if the backlog is closed."""
@@ -188,15 +188,15 @@ def tell(event: str) -> None:
         _notes().tell(event)
 
 
-def changed(name: records.ThreadName, *, changes: int = 1) -> None:
+def note_changes(name: records.ThreadName, *, changes: int = 1) -> None:
     """Report changed rows of a thread.
 
-    Call this function after the commit, unless the change removed a text (`erased`).
+    Call this function after the commit, unless the change removed a text (`note_erasure`).
     """
     _notes().add(name, changes=changes)
 
 
-def erased(name: records.ThreadName) -> None:
+def note_erasure(name: records.ThreadName) -> None:
     """Report that a thread lost a text that its buckets may still contain.
 
     Call this function after the commit.
@@ -204,12 +204,12 @@ def erased(name: records.ThreadName) -> None:
     _notes().add(name, within=ERASE_AFTER)
 
 
-def voted(name: records.VotedComment) -> None:
+def note_vote(name: records.VotedComment) -> None:
     """Report that a comment has votes to count. Call this function after the commit."""
     _notes().add(name, changes=0, within=COUNT_AFTER)
 
 
-def undoing(undo: records.ImportUndo) -> None:
+def note_undo(undo: records.ImportUndo) -> None:
     """Report that an undo of an import has work to do. Call this function after the commit."""
     _notes().add(undo, changes=0, within=0.0)
 
@@ -219,6 +219,6 @@ def again(name: Name, *, within: float) -> None:
     _notes().add(name, changes=0, within=within)
 
 
-def asked(name: records.SetName) -> None:
+def note_request(name: records.SetName) -> None:
     """Report that a mark requests compaction of its set. Call this function after the commit."""
     _notes().add(name, within=0.0)

@@ -62,7 +62,7 @@ class DeadLetterPage(NamedTuple):
     after: str | None
 
 
-def waiting(now: datetime) -> Waiting:
+def count_waiting(now: datetime) -> Waiting:
     """Count pending letters and determine the oldest letter's age.
 
     The function makes six index reads, each of bounded length.
@@ -78,7 +78,7 @@ def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
     """List dead letters in order of their ids."""
     ids = list(heapq.merge(*(_dead(kind, after, limit + 1) for kind in _KINDS)))
     shown = ids[:limit]
-    letters = (_find(each) for each in shown)
+    letters = (_find(name) for name in shown)
     more = shown[-1] if len(ids) > limit else None
     return DeadLetterPage(tuple(letter for letter in letters if letter is not None), more)
 
@@ -89,10 +89,10 @@ def show(letter: str) -> DeadLetter:
     Raises:
         errors.NotFound: no event or message has this id; it may have been delivered or dropped.
     """
-    found = _find(letter)
-    if found is None:
+    row = _find(letter)
+    if row is None:
         raise errors.NotFound("letter", letter)
-    return found
+    return row
 
 
 def revive(letter: str, *, now: datetime) -> None:
@@ -101,7 +101,7 @@ def revive(letter: str, *, now: datetime) -> None:
     Raises:
         errors.NotFound: see `show`. errors.Conflict: the event or message is not a dead letter.
     """
-    _settle(letter, functools.partial(_revived, now=now))
+    _settle(letter, functools.partial(_revival_writes, now=now))
 
 
 def drop(letter: str) -> None:
@@ -110,7 +110,7 @@ def drop(letter: str) -> None:
     Raises:
         errors.NotFound, errors.Conflict: see `revive`.
     """
-    _settle(letter, _dropped)
+    _settle(letter, _drop_writes)
 
 
 def dead_ids() -> Iterator[str]:
@@ -171,14 +171,18 @@ def _letter(row: _Row) -> DeadLetter:
     )
 
 
-def _revived(row: _Row, *, now: datetime) -> ownership.Writes:
+def _revival_writes(row: _Row, *, now: datetime) -> ownership.Writes:
     if isinstance(row, event_rows.MessageRow):
-        return message_queue.revive(row, now=now)
-    return outbox.revive(row, now=now)
+        return message_queue.revival_writes(row, now=now)
+    return outbox.revival_writes(row, now=now)
 
 
-def _dropped(row: _Row) -> ownership.Writes:
-    return message_queue.drop(row) if isinstance(row, event_rows.MessageRow) else outbox.drop(row)
+def _drop_writes(row: _Row) -> ownership.Writes:
+    return (
+        message_queue.drop_writes(row)
+        if isinstance(row, event_rows.MessageRow)
+        else outbox.drop_writes(row)
+    )
 
 
 def _settle(letter: str, verb: Callable[[_Row], ownership.Writes]) -> None:

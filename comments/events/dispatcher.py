@@ -114,14 +114,14 @@ def deliver(events: Iterable[str], *, now: datetime, handlers: Sequence[Handler]
     return rounds.deliver(list(dict.fromkeys(events)))
 
 
-def due(*, now: datetime, limit: int = SWEPT) -> list[str]:
+def overdue_ids(*, now: datetime, limit: int = SWEPT) -> list[str]:
     """Return the ids of events that were not delivered in time, longest overdue first."""
-    return outbox.due(now, limit)
+    return outbox.overdue_ids(now, limit)
 
 
 def sweep(*, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
     """Deliver a bounded number of events that were not delivered in time."""
-    return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)
+    return deliver(outbox.overdue_ids(now, SWEPT), now=now, handlers=handlers)
 
 
 def sweep_fresh(*, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
@@ -186,9 +186,9 @@ class _Round:
             self._write(handlers, events[middle:])
             return
         for handler in handlers:
-            self._guarded(functools.partial(self._write_part, [handler], events), *events)
+            self._attempt(functools.partial(self._write_part, [handler], events), *events)
 
-    def _guarded(self, step: Callable[[], object], event: str) -> None:
+    def _attempt(self, step: Callable[[], object], event: str) -> None:
         """Run a step for one event and record any failure."""
         try:
             step()
@@ -223,7 +223,7 @@ class _Round:
                     for handler in handlers
                     if (left := [told for row, told in taken if _is_for(handler, row)])
                 ]
-                marks = outbox.mark((row for row, _ in taken), names, self._every)
+                marks = outbox.mark_writes((row for row, _ in taken), names, self._every)
                 transactions.apply(*writes, marks)
                 if len(taken) > FITTING and (
                     transactions.pending_writes() > MOST_WRITES
@@ -244,14 +244,14 @@ class _Round:
 
         for row in outbox.read(events):
             if _is_for(handler, row):
-                self._guarded(functools.partial(send, row), row.key.id())
+                self._attempt(functools.partial(send, row), row.key.id())
         try:
             self._mark(handler, following)
         except errors.Overloaded:
             raise
         except Exception:  # noqa: BLE001 - trying them one by one finds what failed
             for event, rows in following.items():
-                self._guarded(functools.partial(self._mark, handler, {event: rows}), event)
+                self._attempt(functools.partial(self._mark, handler, {event: rows}), event)
 
     def _mark(self, handler: Sending, following: _FollowUps) -> None:
         """Record events as done, and store their follow-up events, in one transaction."""
@@ -259,15 +259,15 @@ class _Round:
         def body() -> None:
             rows = [row for row in outbox.read(list(following)) if _is_for(handler, row)]
             if rows:  # No rows remain if an earlier run committed but the response was lost.
-                more = [each for row in rows for each in following[row.key.id()]]
-                marks = outbox.mark(rows, {handler.name}, self._every)
-                transactions.apply(marks, outbox.written(more))
+                more = [follower for row in rows for follower in following[row.key.id()]]
+                marks = outbox.mark_writes(rows, {handler.name}, self._every)
+                transactions.apply(marks, outbox.follow_up_writes(more))
 
         if following:
             transactions.transaction(body)
-        for each in itertools.chain(*following.values()):
-            if not each.attempts:
-                backlog.tell(each.key.id())
+        for follower in itertools.chain(*following.values()):
+            if not follower.attempts:
+                backlog.tell(follower.key.id())
 
     def _is_ours(self, handler: Sending, events: list[str]) -> bool:
         """Claim events for the handler's term; return False if another process has claimed them."""
@@ -285,7 +285,7 @@ class _Round:
                 return True  # An earlier run committed this claim, but the response was lost.
             if not rows or any(outbox.is_claimed(row, now) for row in rows):
                 return False
-            transactions.apply(*(outbox.claim(row, until=claimed) for row in rows))
+            transactions.apply(*(outbox.claim_writes(row, until=claimed) for row in rows))
             return True
 
         return transactions.transaction(body)
@@ -298,7 +298,7 @@ class _Round:
 
     def _postpone(self, event: str, reason: str) -> None:
         rows = outbox.read([event])
-        transactions.apply(*(outbox.postpone(row, reason, now=self._now) for row in rows))
+        transactions.apply(*(outbox.postpone_writes(row, reason, now=self._now) for row in rows))
         for row in rows:
             if outbox.is_given_up(row):
                 _log.error("Event %s was given up after %d attempts", event, row.attempts)

@@ -79,5 +79,5 @@ def encode(job: MailJob) -> str:
 
 
 def decode(detail: str) -> MailJob:
-    found: MailJob = decoders.json(MailJob).decode(detail)
-    return found
+    job: MailJob = decoders.json(MailJob).decode(detail)
+    return job

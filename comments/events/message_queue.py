@@ -48,7 +48,7 @@ def queue(channel: str, recipient: str) -> str:
     return f"{channel}/{recipient}"
 
 
-def made(
+def new_rows(
     event: str, queues: Iterable[str], content: str, *, at: datetime
 ) -> tuple[event_rows.MessageRow, ...]:
     """Make the rows for an event's messages, one per queue; `writes` stores them."""
@@ -83,7 +83,7 @@ def queues(limit: int, *, after: str = "") -> list[str]:
     return [message.properties["queue"].string_value for message in reads.fetch(query)]
 
 
-def waiting(channel: str) -> list[str]:
+def waiting_ids(channel: str) -> list[str]:
     """List the ids of all messages of a channel that are not given up."""
     prefix = queue(channel, "")
     query = reads.Query("Message", where=(("since", "<", outbox.NEVER),), order=("since",))
@@ -94,7 +94,7 @@ def waiting(channel: str) -> list[str]:
     ]
 
 
-def due(name: str, now: datetime, limit: int) -> list[str]:
+def due_ids(name: str, now: datetime, limit: int) -> list[str]:
     """List the ids of a queue's due messages, longest overdue first."""
     return reads.names(
         "Message", (("queue", "=", name), ("due", "<=", now)), order=("due",), limit=limit
@@ -103,7 +103,7 @@ def due(name: str, now: datetime, limit: int) -> list[str]:
 
 def read(ids: Sequence[str]) -> list[event_rows.MessageRow]:
     """Read the rows of messages, without those that do not exist."""
-    rows = reads.get_multi([event_rows.message_key(each) for each in ids])
+    rows = reads.get_multi([event_rows.message_key(name) for name in ids])
     return [row for row in rows if row is not None]
 
 
@@ -118,10 +118,10 @@ def claim(message: str, *, now: datetime) -> Message | None:
     """Claim a message for sending; return None if it is already claimed or no longer exists."""
 
     def body() -> Message | None:
-        found = read([message])
-        if not found or found[0].due > now:
+        rows = read([message])
+        if not rows or rows[0].due > now:
             return None
-        (row,) = found
+        (row,) = rows
         row.attempts += 1
         row.due = now + LEASE
         transactions.apply(ownership.Writes(_OWNER, put=(row,)))
@@ -183,12 +183,12 @@ def is_given_up(row: event_rows.MessageRow) -> bool:
     return not row.waits
 
 
-def revive(row: event_rows.MessageRow, *, now: datetime) -> ownership.Writes:
+def revival_writes(row: event_rows.MessageRow, *, now: datetime) -> ownership.Writes:
     """Retry a message that was given up, with the full number of attempts."""
     row.attempts, row.due, row.since, row.waits = 0, now, row.at, True
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def drop(row: event_rows.MessageRow) -> ownership.Writes:
+def drop_writes(row: event_rows.MessageRow) -> ownership.Writes:
     """Delete a message that was given up."""
     return ownership.Writes(_OWNER, delete=(row.key,))

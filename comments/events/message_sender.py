@@ -112,7 +112,7 @@ def serve(
         # certificates.
         server = _Server(now, reach() if among is None else among, end)
         with ThreadPoolExecutor(min(THREADS, len(names)), "sending") as pool:
-            done = sum(pool.map(connection.carried(server.serve), names), done)
+            done = sum(pool.map(connection.carry(server.serve), names), done)
     return done
 
 
@@ -129,11 +129,11 @@ class _Server:
         done = SendingCounts()
         end = min(self._end, time.monotonic() + TURN)
         try:
-            while ids := message_queue.due(queue, self._now(), _MESSAGES):
-                for each in ids:
+            while ids := message_queue.due_ids(queue, self._now(), _MESSAGES):
+                for message in ids:
                     if time.monotonic() >= end:
                         return done
-                    step = self._step(queue, each)
+                    step = self._step(queue, message)
                     if step is None:
                         return done
                     done += step

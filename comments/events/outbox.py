@@ -27,8 +27,9 @@ name, website or address, with one exception: the encrypted sender of a text tha
 about (`classifier_verdicts`). The texts in messages are read from the comment when the messages are
 sent, so a message about a comment that has been retracted contains none of its text.
 
-The process that wrote an event delivers it immediately; `due` tells the sweep which events were
-left by processes that died. Clock differences can make a sweep early or late but do no other harm.
+The process that wrote an event delivers it immediately; `overdue_ids` tells the sweep which events
+were left by processes that died. Clock differences can make a sweep early or late but do no other
+harm.
 """
 
 import enum
@@ -111,12 +112,12 @@ class Event(NamedTuple):
     def comments(self) -> Sequence[str]:
         """Return the ids of the comments of the first `changes`: of all changes of an import."""
         if self.kind is EventKind.IMPORTED and self.detail:
-            found: list[str] = decoders.json(list[str]).decode(self.detail)
-            return found
+            ids: list[str] = decoders.json(list[str]).decode(self.detail)
+            return ids
         return [self.comment]
 
 
-def imported(comments: Sequence[str]) -> str:
+def encode_imported(comments: Sequence[str]) -> str:
     """Encode the ids of imported comments, in the order of their changes, as an event's detail."""
     return msgspec.json.encode(comments).decode()
 
@@ -149,7 +150,7 @@ def parts(changes: Sequence[CountedChange]) -> Iterator[slice]:
     return counting.parts(changes, MOST_ROWS)
 
 
-def tell(
+def event_writes(
     kind: EventKind,
     event: str,
     changes: Iterable[CountedChange],
@@ -170,7 +171,7 @@ def tell(
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def followed(
+def follow_writes(
     site: str, thread: str, token: str, change: Followed, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
     """Write the event for a new or former follower of a thread; return the event's id and row.
@@ -181,7 +182,7 @@ def followed(
     event = f"{_prefix(thread)}{token}"
     detail = msgspec.json.encode((site, thread, *change)).decode()
     row = follow(EventKind.FOLLOWED, event, detail, due=now + SWEPT_AFTER)
-    return event, written([row])
+    return event, follow_up_writes([row])
 
 
 def followings(thread: str) -> list[Event]:
@@ -191,8 +192,8 @@ def followings(thread: str) -> list[Event]:
         ("__key__", ">", event_rows.event_key(first)),
         ("__key__", "<", event_rows.event_key(f"{first}~")),
     )
-    found = reads.names("Event", keys, order=("__key__",))
-    return [record(row) for row in read(found)]
+    names = reads.names("Event", keys, order=("__key__",))
+    return [record(row) for row in read(names)]
 
 
 def following_of(event: Event) -> tuple[str, str, Followed]:
@@ -228,7 +229,7 @@ def is_of_mail(event: str) -> bool:
 def follow(
     kind: EventKind, event: str, detail: str, *, due: datetime, attempts: int = 0
 ) -> event_rows.EventRow:
-    """Make a follow-up event, to be passed to `written` or returned by a handler."""
+    """Make a follow-up event, to be passed to `follow_up_writes` or returned by a handler."""
     return event_rows.EventRow(
         key=event_rows.event_key(event),
         kind=kind.value,
@@ -241,7 +242,7 @@ def follow(
     )
 
 
-def repeated(event: Event, name: str, detail: str) -> event_rows.EventRow:
+def repeat(event: Event, name: str, detail: str) -> event_rows.EventRow:
     """Make an event with the changes of an earlier one, for declared counters."""
     return event_rows.EventRow(
         key=event_rows.event_key(name),
@@ -254,12 +255,12 @@ def repeated(event: Event, name: str, detail: str) -> event_rows.EventRow:
     )
 
 
-def written(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
+def follow_up_writes(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
     """Write follow-up events in the transaction of the original event."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
 
-def due(now: datetime, limit: int) -> list[str]:
+def overdue_ids(now: datetime, limit: int) -> list[str]:
     """List the ids of events that were not delivered in time, longest overdue first."""
     return reads.names("Event", (("due", "<=", now),), order=("due",), limit=limit)
 
@@ -300,12 +301,12 @@ def record(row: event_rows.EventRow) -> Event:
     )
 
 
-def waiting() -> list[str]:
+def waiting_ids() -> list[str]:
     """List the ids of all events that are not given up, including those that are not yet due."""
     return reads.names("Event", (("since", "<", NEVER),), order=("since",))
 
 
-def pending(handler: str, kinds: frozenset[EventKind] = COUNTED) -> Iterator[Event]:
+def pending_events(handler: str, kinds: frozenset[EventKind] = COUNTED) -> Iterator[Event]:
     """Yield every event of these kinds that a handler is not done with, including dead letters."""
     events = reads.names("Event")
     return (
@@ -315,7 +316,7 @@ def pending(handler: str, kinds: frozenset[EventKind] = COUNTED) -> Iterator[Eve
     )
 
 
-def mark(
+def mark_writes(
     rows: Iterable[event_rows.EventRow], handlers: set[str], every: Callable[[EventKind], set[str]]
 ) -> ownership.Writes:
     """Record that handlers are done with events; delete events that all handlers are done with.
@@ -340,7 +341,7 @@ def is_claimed(row: event_rows.EventRow, now: datetime) -> bool:
     return claimed is not None and claimed > now
 
 
-def claim(row: event_rows.EventRow, *, until: datetime) -> ownership.Writes:
+def claim_writes(row: event_rows.EventRow, *, until: datetime) -> ownership.Writes:
     """Claim an event until a given time. No sweep finds the event before that time."""
     row.claimed = until
     row.due = max(row.due, until)
@@ -353,7 +354,7 @@ def pause(attempts: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
 
 
-def postpone(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownership.Writes:
+def postpone_writes(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownership.Writes:
     """Record a failed delivery; retry later, or give up after the last attempt."""
     row.attempts += 1
     row.reason = reason
@@ -364,7 +365,7 @@ def postpone(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownersh
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def give_up(row: event_rows.EventRow, reason: str) -> ownership.Writes:
+def give_up_writes(row: event_rows.EventRow, reason: str) -> ownership.Writes:
     """Stop retrying an event, but keep it until an operator revives or drops it."""
     row.reason, row.claimed = reason, None
     row.due = row.since = NEVER
@@ -376,13 +377,13 @@ def is_given_up(row: event_rows.EventRow) -> bool:
     return bool(row.since == NEVER)
 
 
-def revive(row: event_rows.EventRow, *, now: datetime) -> ownership.Writes:
+def revival_writes(row: event_rows.EventRow, *, now: datetime) -> ownership.Writes:
     """Retry an event that was given up, with the full number of attempts."""
     at: datetime | None = row.at
     row.attempts, row.due, row.since = 0, now, at or now
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def drop(row: event_rows.EventRow) -> ownership.Writes:
+def drop_writes(row: event_rows.EventRow) -> ownership.Writes:
     """Delete an event that was given up, so that its remaining handlers never receive it."""
     return ownership.Writes(_OWNER, delete=(row.key,))

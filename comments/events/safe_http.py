@@ -124,8 +124,8 @@ def is_public(address: Address) -> bool:
 
 def resolve(host: str) -> list[str]:
     """Resolve a name with the system's resolver."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in infos))
 
 
 class HttpClient:
@@ -206,7 +206,7 @@ class HttpClient:
         target = self.check(url)
         addresses = self._addresses(target)
         plain = {"Host": target.authority, "Connection": "close", **(headers or {})}
-        with self._connected(target, addresses, end) as connection:
+        with self._connect(target, addresses, end) as connection:
             connection.request(method, target.path, body=body or None, headers=plain)
             response = connection.getresponse()
             return _answer(response, self._limits.answer)
@@ -215,8 +215,8 @@ class HttpClient:
         """Resolve a name; raise an error unless all of its addresses may be reached."""
         try:
             patience = min(self._limits.connect, self._limits.total)
-            found = _within(patience, lambda: self._resolver(target.host))
-            addresses = [ipaddress.ip_address(each) for each in found]
+            texts = _within(patience, lambda: self._resolver(target.host))
+            addresses = [ipaddress.ip_address(text) for text in texts]
         except (OSError, ValueError) as error:
             raise errors.Unreachable("no-address", host=target.host) from error
         for address in addresses:
@@ -232,13 +232,13 @@ class HttpClient:
         return target.port in self._loopback and str(address) == "127.0.0.1"
 
     @contextlib.contextmanager
-    def _connected(
+    def _connect(
         self, target: Target, addresses: Sequence[str], end: float
     ) -> Iterator[http.client.HTTPConnection]:
         """Connect to the first address that accepts; shut down the connection when time is up."""
         watched = _Watched(max(0.0, end - time.monotonic()))
         try:
-            watched.watch(_opened(addresses, target.port, self._limits.connect, end))
+            watched.watch(_open(addresses, target.port, self._limits.connect, end))
             if target.is_secure:
                 watched.secure(self._context, target.host)
             connection = http.client.HTTPConnection(target.host, target.port)
@@ -314,7 +314,7 @@ def _host(host: str) -> str:
     return plain.lower()
 
 
-def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> socket.socket:
+def _open(addresses: Sequence[str], port: int, seconds: float, end: float) -> socket.socket:
     """Open a socket to the first address that accepts the connection before `end`."""
     failed: OSError | None = None
     for address in addresses[:_MOST_ADDRESSES]:

@@ -80,9 +80,9 @@ def add(site: str, made: Registered, client: safe_http.HttpClient) -> None:
     client.vet(made.url)
 
     def change(found: list[Registered]) -> list[Registered]:
-        if any(each.id == made.id for each in found):
+        if any(hook.id == made.id for hook in found):
             return found  # An earlier run committed this, but the response was lost.
-        if any(each.url == made.url for each in found):
+        if any(hook.url == made.url for hook in found):
             raise errors.Conflict("hook-exists", value=made.url)
         if len(found) >= MOST:
             raise errors.Conflict("too-many-hooks", limit=MOST)
@@ -99,7 +99,7 @@ def every(site: str) -> tuple[Registered, ...]:
     """
     if not site or reads.get(comment_rows.site_key(site)) is None:
         raise errors.NotFound("site", site)
-    return _read([site])[0]
+    return _stored_hooks([site])[0]
 
 
 def get(site: str, name: str) -> Registered:
@@ -108,7 +108,7 @@ def get(site: str, name: str) -> Registered:
     Raises:
         errors.NotFound: the hook does not exist.
     """
-    return _named(every(site), name)
+    return _by_name(every(site), name)
 
 
 def remove(site: str, name: str) -> None:
@@ -121,8 +121,8 @@ def remove(site: str, name: str) -> None:
 
     def change(found: list[Registered]) -> list[Registered]:
         if not transactions.may_have_run():
-            _named(found, name)
-        return [each for each in found if each.id != name]
+            _by_name(found, name)
+        return [hook for hook in found if hook.id != name]
 
     _change(site, change)
 
@@ -154,14 +154,14 @@ def switch_on(site: str, name: str) -> None:
     _change_one(site, name, _well)
 
 
-def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
+def message_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Turn events into messages for every hook that wants them.
 
     Call this function in the transaction that records the events as done.
     """
     told = [(event, type_) for event in events if (type_ := _type(event)) is not None]
     sites = list(dict.fromkeys(_site(event) for event, _ in told))
-    hooks = dict(zip(sites, _read(sites), strict=True))
+    hooks = dict(zip(sites, _stored_hooks(sites), strict=True))
     rows: list[event_rows.MessageRow] = []
     for event, type_ in told:
         site = _site(event)
@@ -169,7 +169,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
             queue(site, hook.id) for hook in hooks[site] if type_ in hook.types and not hook.off
         ]
         content = msgspec.json.encode(WebhookContent(type_)).decode()
-        rows += message_queue.made(event.id, queues, content, at=event.at)
+        rows += message_queue.new_rows(event.id, queues, content, at=event.at)
     return message_queue.writes(rows)
 
 
@@ -180,7 +180,7 @@ def queue(site: str, name: str) -> str:
 def find(recipient: str) -> Registered | None:
     """Return a queue's hook; None if the hook was removed."""
     site, _, name = recipient.partition("/")
-    return next((each for each in _read([site])[0] if each.id == name), None)
+    return next((hook for hook in _stored_hooks([site])[0] if hook.id == name), None)
 
 
 def tell(
@@ -206,12 +206,12 @@ def note(recipient: str, outcome: outcomes.Outcome, *, now: datetime) -> None:
     site, _, name = recipient.partition("/")
 
     def change(found: list[Registered]) -> list[Registered]:
-        return [_noted(each, outcome, now) if each.id == name else each for each in found]
+        return [_after_outcome(hook, outcome, now) if hook.id == name else hook for hook in found]
 
     _change(site, change)
 
 
-def _noted(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Registered:
+def _after_outcome(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Registered:
     if outcome.end is outcomes.End.DELIVERED:
         return hook if hook.off else _well(hook)
     since, failures = hook.failing_since or now, hook.failures + 1
@@ -259,34 +259,34 @@ def _site(event: outbox.Event) -> str:
     return state.site if state else ""
 
 
-def _named(found: Iterable[Registered], name: str) -> Registered:
-    for each in found:
-        if each.id == name:
-            return each
+def _by_name(found: Iterable[Registered], name: str) -> Registered:
+    for hook in found:
+        if hook.id == name:
+            return hook
     raise errors.NotFound("hook", name)
 
 
-def _read(sites: Sequence[str]) -> list[tuple[Registered, ...]]:
+def _stored_hooks(sites: Sequence[str]) -> list[tuple[Registered, ...]]:
     rows = reads.get_multi([event_rows.site_hooks_key(site) for site in sites])
-    return [() if row is None else _decoded(row.hooks) for row in rows]
+    return [() if row is None else _decode(row.hooks) for row in rows]
 
 
-def _decoded(text: str) -> tuple[Registered, ...]:
+def _decode(text: str) -> tuple[Registered, ...]:
     return decoders.json(tuple[Registered, ...]).decode(text)
 
 
 def _change_one(site: str, name: str, change: Callable[[Registered], Registered]) -> None:
-    def changed(found: list[Registered]) -> list[Registered]:
-        _named(found, name)
-        return [change(each) if each.id == name else each for each in found]
+    def change_named(found: list[Registered]) -> list[Registered]:
+        _by_name(found, name)
+        return [change(hook) if hook.id == name else hook for hook in found]
 
     every(site)
-    _change(site, changed)
+    _change(site, change_named)
 
 
 def _change(site: str, change: Callable[[list[Registered]], list[Registered]]) -> None:
     def body() -> None:
-        before = list(_read([site])[0])
+        before = list(_stored_hooks([site])[0])
         after = change(before)
         if after != before:
             text = msgspec.json.encode(after).decode()

@@ -112,7 +112,7 @@ def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[st
         "User-Agent": "Flatthread",
         "webhook-id": message,
         "webhook-timestamp": timestamp,
-        "webhook-signature": " ".join(_signature(each, signed) for each in hook.secrets),
+        "webhook-signature": " ".join(_signature(secret, signed) for secret in hook.secrets),
     }
 
 
@@ -174,8 +174,8 @@ def is_signed(
     signed = f"{name}.{moment}.".encode() + payload
     given = sent.get("webhook-signature", "").split()[: 2 * _MOST_SECRETS]
     return any(
-        hmac.compare_digest(_signature(each, signed).encode(), one.encode())
-        for each in secrets
+        hmac.compare_digest(_signature(secret, signed).encode(), one.encode())
+        for secret in secrets
         for one in given
     )
 

@@ -44,8 +44,8 @@ class BudgetLevel(enum.IntEnum):
 def of(site: records.Site, *, now: datetime) -> BudgetLevel:
     """Return the current state of a website's scarcest budget."""
     # Previews have a separate budget, and spending it must not make posting harder.
-    found = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
-    return max(found, default=BudgetLevel.FREE)
+    standings = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
+    return max(standings, default=BudgetLevel.FREE)
 
 
 def each(site: records.Site, *, now: datetime) -> Iterator[tuple[str, int, int, BudgetLevel]]:
@@ -62,8 +62,8 @@ def each(site: records.Site, *, now: datetime) -> Iterator[tuple[str, int, int, 
 
 
 def _limits(budget: records.Budget) -> dict[str, int]:
-    found = msgspec.structs.asdict(budget)
-    return {name: int(found[name]) for name in usage.UsageAmounts.__struct_fields__}
+    limits = msgspec.structs.asdict(budget)
+    return {name: int(limits[name]) for name in usage.UsageAmounts.__struct_fields__}
 
 
 def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
@@ -104,7 +104,7 @@ def _seconds_of_day_left(now: datetime) -> int:
     return max(1, int((tomorrow - now).total_seconds()))
 
 
-def guarded(
+def tighten(
     site: records.Site, guard: post_limits.PostLimits, *, now: datetime
 ) -> post_limits.PostLimits:
     """Tighten the post limits if one of the website's budgets is spent."""
@@ -119,7 +119,7 @@ def guarded(
     )
 
 
-def changed(old: records.Budget, name: str, value: int | str) -> records.Budget:
+def change(old: records.Budget, name: str, value: int | str) -> records.Budget:
     """Change one of a website's budgets, or what happens when a budget is spent.
 
     Raises:

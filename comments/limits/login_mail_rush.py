@@ -25,7 +25,7 @@ _log = logging.getLogger("flatthread")
 
 
 class MailRush:
-    """The counts that one request uses. Read `buckets` before calling `take`."""
+    """The counts that one request uses. Read `buckets` before calling `count_writes`."""
 
     def __init__(self, domain: str, secret: str) -> None:
         share = secrets.randbelow(SHARES)
@@ -46,9 +46,9 @@ class MailRush:
         """Return whether a threshold is reached."""
         return any(bucket.is_empty for bucket in self.buckets)
 
-    def take(self) -> tuple[ownership.Writes, ...]:
+    def count_writes(self) -> tuple[ownership.Writes, ...]:
         """Count one more mail."""
-        return tuple(bucket.take() for bucket in self.buckets)
+        return tuple(bucket.count_writes() for bucket in self.buckets)
 
     def tell(self, now: datetime) -> None:
         """Log which threshold was reached, without the domain or the address."""

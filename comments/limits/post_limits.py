@@ -55,7 +55,7 @@ def of(site: records.Site, settings: config.Settings) -> PostLimits:
     )
 
 
-def changed(old: records.OwnPostLimits, given: dict[str, int | None]) -> records.OwnPostLimits:
+def change(old: records.OwnPostLimits, given: dict[str, int | None]) -> records.OwnPostLimits:
     """Replace some of a website's own limits. None restores the service's default.
 
     Raises:

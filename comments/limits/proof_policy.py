@@ -48,7 +48,7 @@ class ChallengePurpose(enum.StrEnum):
 def work(request: SiteRequest, purpose: ChallengePurpose) -> int:
     """Return the maximum number of attempts for a proof, or 0 if the site requires no proof."""
     limits = post_limits.of(request.site, request.settings)
-    tries = budgets.guarded(request.site, limits, now=request.now).proof_of_work
+    tries = budgets.tighten(request.site, limits, now=request.now).proof_of_work
     if purpose is ChallengePurpose.POST:
         return tries
     if purpose is ChallengePurpose.SIGN_IN:
@@ -123,5 +123,5 @@ def person(solution: str, request: SiteRequest, purpose: ChallengePurpose) -> st
         return None
     site, secret = request.site.id, request.settings.secret
     proof = check(solution, site, purpose, secret=secret, now=request.now)
-    made = keyed_hashes.keyed(proof.secret, "proved", site, purpose, proof.digest.hex())
+    made = keyed_hashes.keyed_digest(proof.secret, "proved", site, purpose, proof.digest.hex())
     return f"{author_ids.GUEST}{keyed_hashes.text(made)}"

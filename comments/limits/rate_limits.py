@@ -10,8 +10,8 @@ that two subjects share a bucket, they also share its limit.
                 `recent`: the counted actions, 28 bytes each, oldest first (`CountedItem`):
                     seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
 
-Call `take` in the transaction of the limited action. If the transaction conflicts with another one,
-it runs again and therefore also counts again.
+Call `count_writes` in the transaction of the limited action. If the transaction conflicts with
+another one, it runs again and therefore also counts again.
 
 A `Network` applies a limit per network. It consists of the bucket for the network itself and, for
 IPv6, a bucket for each wider network around it (`client_networks.WIDER`). Wider networks have their
@@ -68,11 +68,11 @@ class CountedItem(NamedTuple):
 
 
 class RateLimitBucket:
-    """One subject's bucket in a transaction: `fill` it first, then `take` from it."""
+    """One subject's bucket in a transaction: `fill` it first, then `count_writes` from it."""
 
     def __init__(self, limit: Limit, subject: str, secret: str) -> None:
         self.limit = limit
-        made = keyed_hashes.keyed(secret, "limit", limit.purpose, subject)
+        made = keyed_hashes.keyed_digest(secret, "limit", limit.purpose, subject)
         self.key = event_rows.rate_bucket_key(f"{limit.purpose}/{int.from_bytes(made[:8]) % SLOTS}")
         self._row: event_rows.RateBucketRow | None = None
         self._now = _LONG_AGO
@@ -105,7 +105,7 @@ class RateLimitBucket:
         left = self._row.began + self.limit.window - now
         return max(1, int(left.total_seconds()))
 
-    def take(self) -> ownership.Writes:
+    def count_writes(self) -> ownership.Writes:
         """Count one more action."""
         assert self._row is not None, "fill it first"  # noqa: S101 - same
         self._row.count += 1
@@ -114,7 +114,7 @@ class RateLimitBucket:
 
 
 class Network:
-    """The buckets of one network: `fill` them first, then `take` from all of them."""
+    """The buckets of one network: `fill` them first, then `count_writes` from all of them."""
 
     def __init__(self, limit: Limit, network: str, secret: str) -> None:
         wider = client_networks.around(network)
@@ -142,17 +142,17 @@ class Network:
         """Return the number of seconds until all buckets are below their limits again."""
         return max(bucket.wait(now) for bucket in self.buckets if bucket.is_empty)
 
-    def take(self) -> ownership.Writes:
+    def count_writes(self) -> ownership.Writes:
         """Count one more action in all buckets."""
-        return ownership.Writes(_OWNER, put=tuple(b.take().put[0] for b in self.buckets))
+        return ownership.Writes(_OWNER, put=tuple(b.count_writes().put[0] for b in self.buckets))
 
 
 def read(*subjects: RateLimitBucket | Network, now: datetime) -> None:
     """Read the rows of several buckets in one call, in the transaction that takes from them."""
     buckets = [
         bucket
-        for each in subjects
-        for bucket in (each.buckets if isinstance(each, Network) else (each,))
+        for subject in subjects
+        for bucket in (subject.buckets if isinstance(subject, Network) else (subject,))
     ]
     rows = reads.get_multi([bucket.key for bucket in buckets])
     for bucket, row in zip(buckets, rows, strict=True):
@@ -196,11 +196,11 @@ class RateLimitJournal(RateLimitBucket):
         """Return the number of counted marks that have this text."""
         return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
 
-    def note(self, mark: CountedItem) -> ownership.Writes:
+    def note_writes(self, mark: CountedItem) -> ownership.Writes:
         """Count one more action and remember the action."""
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
-        self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
-        return self.take()
+        self._row.recent = b"".join(_MARK.pack(*counted) for counted in (*self._marks, mark))
+        return self.count_writes()
 
 
 class SharedBuckets:
@@ -226,8 +226,8 @@ class SharedBuckets:
 
     def keep(self, counted: Iterable[ownership.Writes]) -> None:
         """Keep the rows of an action that was counted."""
-        for each in counted:
-            for row in each.put:
+        for item in counted:
+            for row in item.put:
                 assert isinstance(row, event_rows.RateBucketRow)  # noqa: S101 - for the type
                 self._rows[row.key] = self._counted[row.key] = row
 
@@ -270,7 +270,7 @@ def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
         bucket.fill(reads.get(bucket.key), now=now)
         if bucket.is_empty:
             return False
-        transactions.apply(bucket.take())
+        transactions.apply(bucket.count_writes())
         return True
 
     return transactions.transaction(body)

@@ -110,7 +110,7 @@ def verify(
         said = decoders.decode(answer.body, _Said)
     except msgspec.DecodeError:
         return TurnstileAnswer.UNKNOWN
-    return _judged(said, answer.status, account.hosts)
+    return _judge(said, answer.status, account.hosts)
 
 
 def digest(token: str) -> bytes:
@@ -118,7 +118,7 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()[:8]
 
 
-def _judged(said: _Said, status: int, hosts: Collection[str]) -> TurnstileAnswer:
+def _judge(said: _Said, status: int, hosts: Collection[str]) -> TurnstileAnswer:
     if said.success and status == _OK:
         is_ours = said.hostname.lower() in hosts and said.action == ACTION
         return TurnstileAnswer.YES if is_ours else TurnstileAnswer.NO

@@ -155,7 +155,7 @@ def note(site: str, more: UsageAmounts, *, now: datetime) -> None:
     _book().note(site, _day(now), more)
 
 
-def posted(site: str, comment: str, *, now: datetime) -> None:
+def count_post(site: str, comment: str, *, now: datetime) -> None:
     """Count a post that the current request has stored."""
     # Earlier requests did not store this comment, because an id is inserted only once.
     _book().end_doubts(of=comment)
@@ -169,7 +169,7 @@ def doubt(site: str, comment: str, *, now: datetime) -> None:
 
 def take(site: str, *, now: datetime) -> None:
     """Add this OS thread's use of the store since its last call to a website's sums."""
-    reads, writes = connection.spent()
+    reads, writes = connection.take_costs()
     if reads or writes:
         note(site, UsageAmounts(reads=reads, writes=writes), now=now)
 
@@ -198,12 +198,12 @@ def flush() -> int:
 def _settle_doubts(book: ProcessUsage) -> None:
     """Count the doubtful posts that were in fact stored."""
     doubts = book.doubts()
-    rows = reads.get_multi([comment_rows.comment_key(each.comment) for each in doubts])
-    for each, row in zip(doubts, rows, strict=True):
+    rows = reads.get_multi([comment_rows.comment_key(doubt.comment) for doubt in doubts])
+    for doubt, row in zip(doubts, rows, strict=True):
         # A comment with a different time was stored by a different request, which has counted it.
-        is_stored = row is not None and row.created == each.created
-        if is_stored and book.settle(each):
-            book.note(each.site, _day(each.created), UsageAmounts(posts=1))
+        is_stored = row is not None and row.created == doubt.created
+        if is_stored and book.settle(doubt):
+            book.note(doubt.site, _day(doubt.created), UsageAmounts(posts=1))
     book.end_doubts()
 
 
@@ -247,14 +247,14 @@ def _add(site: str, day: str, more: UsageAmounts) -> UsageAmounts:
 def total(site: str, *, now: datetime) -> UsageAmounts:
     """Return a website's usage today. The stored part is at most a minute old."""
     book, day = _book(), _day(now)
-    found = book.total(site, day)
-    if found is None:
-        book.learn(site, day, stored(site, day))
-        found = book.total(site, day) or NOTHING
-    return found
+    amounts = book.total(site, day)
+    if amounts is None:
+        book.learn(site, day, stored_usage(site, day))
+        amounts = book.total(site, day) or NOTHING
+    return amounts
 
 
-def stored(site: str, day: str) -> UsageAmounts:
+def stored_usage(site: str, day: str) -> UsageAmounts:
     """Return a website's stored usage for a day."""
     row = reads.get(counter_rows.usage_key(site, day))
     return NOTHING if row is None else _numbers(row)

@@ -42,7 +42,7 @@ class BanScope(NamedTuple):
     comment: str = ""
 
 
-class Listed(NamedTuple):
+class BanEntry(NamedTuple):
     """A ban, with the author's name and the beginning of the comment that led to the ban.
 
     The name and the beginning are empty if that comment no longer exists.
@@ -77,7 +77,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     rows = list(_comments(site, author, wanted.comment)) if author else []
     network = mailbox = ""
     if days is not None:
-        opened = (caller_marks.opened(_text(row, "came_from"), secret, now=now) for row in rows)
+        opened = (caller_marks.open_mark(_text(row, "came_from"), secret, now=now) for row in rows)
         network = next(filter(None, opened), "")
         if not network:
             raise errors.Conflict("network-unknown")
@@ -94,17 +94,17 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     )
 
 
-def listed(bans: Sequence[rulebook.Ban]) -> list[Listed]:
+def entries(bans: Sequence[rulebook.Ban]) -> list[BanEntry]:
     """Add author names and excerpts to bans. One call reads all comments."""
-    found = review_queue.cases([each.known.comment for each in bans if each.known.comment])
-    return [_listed(each, found.get(each.known.comment)) for each in bans]
+    cases = review_queue.cases([entry.known.comment for entry in bans if entry.known.comment])
+    return [_entry(entry, cases.get(entry.known.comment)) for entry in bans]
 
 
-def beside(found: rulebook.Ban) -> Iterator[str]:
+def beside(ban_entry: rulebook.Ban) -> Iterator[str]:
     """Describe what a ban matches in addition to the author id."""
-    if found.known.network and found.known.network_until is not None:
-        yield f"network until {found.known.network_until:%Y-%m-%d}"
-    if found.known.mailbox:
+    if ban_entry.known.network and ban_entry.known.network_until is not None:
+        yield f"network until {ban_entry.known.network_until:%Y-%m-%d}"
+    if ban_entry.known.mailbox:
         yield "mailbox"
 
 
@@ -118,7 +118,7 @@ def expire(now: datetime) -> int:
     if time.monotonic() < looks.get("next", 0.0):
         return 0
     looks["next"] = time.monotonic() + _EVERY
-    over = [each.id for each in site_settings.every() if rulebook.current(each.id).is_to_prune(now)]
+    over = [site.id for site in site_settings.every() if rulebook.current(site.id).is_to_prune(now)]
     for site in over:
         transactions.transaction(functools.partial(_prune, site, now))
         rulebook.forget(site)
@@ -126,15 +126,15 @@ def expire(now: datetime) -> int:
 
 
 def _prune(site: str, now: datetime) -> None:
-    _, _, writes = rulebook.changed(site, lambda book: book, now=now)
+    _, _, writes = rulebook.change_writes(site, lambda book: book, now=now)
     transactions.apply(writes)
 
 
-def _listed(found: rulebook.Ban, case: records.Case | None) -> Listed:
+def _entry(ban_entry: rulebook.Ban, case: records.Case | None) -> BanEntry:
     if case is None:
-        return Listed(found, "", "")
+        return BanEntry(ban_entry, "", "")
     text = " ".join(sanitizing.plain_text(case.comment.html).split())
-    return Listed(found, case.comment.author.name, text[:_EXCERPT])
+    return BanEntry(ban_entry, case.comment.author.name, text[:_EXCERPT])
 
 
 def _comments(site: str, author: str, comment: str) -> Iterator[Any]:

@@ -81,10 +81,10 @@ def decide(  # noqa: PLR0913 - the comment, the decision and the actor
     """
     act = audit_log.Act(actor, verb.value, reason)
     decision = status_changes.Decision(act, now, lambda case: _check_site(case, site), revision)
-    return _done(comment_id, verb, decision)
+    return _apply(comment_id, verb, decision)
 
 
-def bulk(
+def decide_many(
     site: str,
     comment_ids: Sequence[str],
     verb: Verb,
@@ -103,7 +103,7 @@ def bulk(
         raise errors.BadInput("comments", "too-many-items", limit=MOST_AT_ONCE)
     audit_log.Act(actor, verb.value, reason)  # Checks the reason before the first decision.
     chosen = list(dict.fromkeys(comment_ids))
-    return _each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
+    return _decide_each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
 
 
 def undo(
@@ -128,7 +128,7 @@ def undo(
             raise errors.Conflict("decided-since")
 
     act = audit_log.Act(actor, verb.value, reason)
-    return _done(entry.subject, verb, status_changes.Decision(act, now, check))
+    return _apply(entry.subject, verb, status_changes.Decision(act, now, check))
 
 
 def hide_all(
@@ -139,19 +139,23 @@ def hide_all(
     One call hides at most `MOST_AT_ONCE` comments. If a call returns `MOST_AT_ONCE` results, repeat
     it.
     """
-    found = _by_author(site, author, Status.APPROVED)
-    return _each(found, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason))
+    ids = _by_author(site, author, Status.APPROVED)
+    return _decide_each(
+        ids, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason)
+    )
 
 
 def restore_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[DecisionResult]:
     """Restore an author's hidden comments on a site, at most `MOST_AT_ONCE` per call."""
-    found = _by_author(site, author, Status.HIDDEN)
-    return _each(found, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason))
+    ids = _by_author(site, author, Status.HIDDEN)
+    return _decide_each(
+        ids, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason)
+    )
 
 
-def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
+def own_comments(name: records.ThreadName, author: str) -> list[records.Comment]:
     """Return an author's comments in a thread that appear published or pending to the author.
 
     The comments are in reading order, with at most `MOST_AT_ONCE` per status. Authors normally have
@@ -169,9 +173,9 @@ def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
             ("status", "=", status.value),
         )
         names += _keys(where)
-    rows = reads.get_multi([comment_rows.comment_key(each) for each in names])
-    found = [conversion.comment_record(row) for row in rows if row is not None]
-    return sorted(found, key=lambda comment: comment.sort_hash)
+    rows = reads.get_multi([comment_rows.comment_key(name) for name in names])
+    comments = [conversion.comment_record(row) for row in rows if row is not None]
+    return sorted(comments, key=lambda comment: comment.sort_hash)
 
 
 def case(site: str, comment_id: str) -> records.Case:
@@ -186,7 +190,7 @@ def case(site: str, comment_id: str) -> records.Case:
     return conversion.case_record(row)
 
 
-def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> records.Comment:
+def _apply(comment_id: str, verb: Verb, decision: status_changes.Decision) -> records.Comment:
     def body() -> values.ChangeResult:
         if verb is Verb.RESTORE:
             change = status_changes.restore(comment_id, decision)
@@ -197,9 +201,9 @@ def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> rec
             change = status_changes.judge(comment_id, ruling, decision)
         transactions.apply(*change.writes)
         if verb in {Verb.APPROVE, Verb.RESTORE} and change.comment.status is Status.APPROVED:
-            transactions.apply(reports.settled(comment_id, now=decision.now))
+            transactions.apply(reports.settlement_writes(comment_id, now=decision.now))
         transactions.apply(
-            *classifier_answers.corrections(change.comment, change.event, now=decision.now)
+            *classifier_answers.correction_writes(change.comment, change.event, now=decision.now)
         )
         return change
 
@@ -210,7 +214,7 @@ def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> rec
         name = records.ThreadName(comment.site, comment.thread)
         # Removed text must leave the buckets immediately, whereas approved comments can be
         # compacted later.
-        note = backlog.changed if comment.status is Status.APPROVED else backlog.erased
+        note = backlog.note_changes if comment.status is Status.APPROVED else backlog.note_erasure
         note(name)
     return comment
 
@@ -220,7 +224,7 @@ def _check_site(case: records.Case, site: str) -> None:
         raise errors.NotFound("comment", case.comment.id)
 
 
-def _each(
+def _decide_each(
     comment_ids: Sequence[str], step: Callable[[str], records.Comment]
 ) -> list[DecisionResult]:
     outcomes: list[DecisionResult] = []

@@ -38,7 +38,7 @@ class Reason(enum.StrEnum):
     OTHER = "other"
 
 
-class Told(NamedTuple):
+class ReportSummary(NamedTuple):
     """A summary of a comment's reports: the number of open reports, and all reports by reason."""
 
     comment: str
@@ -48,7 +48,7 @@ class Told(NamedTuple):
 
 def person(comment_id: str, who: str, secret: str) -> str:
     """Return the digest that identifies a person in the reports of one comment."""
-    return keyed_hashes.text(keyed_hashes.keyed(secret, "report", comment_id, who))
+    return keyed_hashes.text(keyed_hashes.keyed_digest(secret, "report", comment_id, who))
 
 
 def add(
@@ -90,17 +90,17 @@ def fresh(comment_id: str, site: str, *, now: datetime) -> moderation_rows.Repor
     )
 
 
-def told(row: moderation_rows.ReportRow) -> Told:
+def summarize(row: moderation_rows.ReportRow) -> ReportSummary:
     """Summarize a row."""
-    return Told(row.key.id(), row.open, _numbers(row))
+    return ReportSummary(row.key.id(), row.open, _numbers(row))
 
 
-def written(row: moderation_rows.ReportRow) -> ownership.Writes:
+def report_writes(row: moderation_rows.ReportRow) -> ownership.Writes:
     """Return the writes that store a row."""
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
+def settlement_writes(comment_id: str, *, now: datetime) -> ownership.Writes:
     """Settle a comment's reports in the transaction in which a moderator approves the comment."""
     row = reads.get(moderation_rows.report_key(comment_id))
     if row is None:
@@ -110,26 +110,26 @@ def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def of(comment_ids: Sequence[str]) -> dict[str, Told]:
+def of(comment_ids: Sequence[str]) -> dict[str, ReportSummary]:
     """Summarize the reports of comments, keyed by comment id.
 
     Comments without a row are omitted.
     """
-    rows = reads.get_multi([moderation_rows.report_key(each) for each in comment_ids])
-    return {row.key.id(): told(row) for row in rows if row is not None}
+    rows = reads.get_multi([moderation_rows.report_key(comment_id) for comment_id in comment_ids])
+    return {row.key.id(): summarize(row) for row in rows if row is not None}
 
 
-def most(site: str, limit: int) -> list[Told]:
+def most(site: str, limit: int) -> list[ReportSummary]:
     """Summarize the reports of a site's comments with open reports, most reports first."""
-    found = of(
+    summaries = of(
         reads.names(
             "Report", (("site", "=", site), ("open", ">", 0)), order=("-open",), limit=limit
         )
     )
-    return sorted(found.values(), key=lambda each: -each.open)
+    return sorted(summaries.values(), key=lambda each: -each.open)
 
 
-def old(before: datetime, limit: int) -> list[schema.RowKey]:
+def old_keys(before: datetime, limit: int) -> list[schema.RowKey]:
     """Return the keys of rows whose last report came before a given time, oldest first."""
     query = reads.Query(
         "Report", where=(("last", "<=", before),), order=("last",), limit=limit, keys_only=True
@@ -137,15 +137,15 @@ def old(before: datetime, limit: int) -> list[schema.RowKey]:
     return [moderation_rows.report_key(message.key.path[-1].name) for message in reads.fetch(query)]
 
 
-def gone(keys: Sequence[schema.RowKey]) -> ownership.Writes:
+def row_deletion_writes(keys: Sequence[schema.RowKey]) -> ownership.Writes:
     """Return the writes that delete rows."""
     return ownership.Writes(_OWNER, delete=tuple(keys))
 
 
-def without(comment_ids: Sequence[str]) -> ownership.Writes:
+def deletion_writes(comment_ids: Sequence[str]) -> ownership.Writes:
     """Delete the reports of deleted or erased comments."""
-    rows = reads.get_multi([moderation_rows.report_key(each) for each in comment_ids])
-    return gone([row.key for row in rows if row is not None])
+    rows = reads.get_multi([moderation_rows.report_key(comment_id) for comment_id in comment_ids])
+    return row_deletion_writes([row.key for row in rows if row is not None])
 
 
 def _numbers(row: moderation_rows.ReportRow) -> dict[str, int]:

@@ -49,10 +49,10 @@ def expire(now: datetime) -> int:
         errors.Overloaded: the store is busy; the next call erases the remaining data.
     """
     erased = 0
-    while found := retention_marks.due(now - TERM, AT_ONCE):
-        for comment_id in found:
+    while ids := retention_marks.due_comments(now - TERM, AT_ONCE):
+        for comment_id in ids:
             erased += _expire(comment_id, now)
-    while old := reports.old(now - TERM, AT_ONCE):
+    while old := reports.old_keys(now - TERM, AT_ONCE):
         transactions.transaction(functools.partial(_forget_reports, old))
     forget_addresses(now)
     return erased
@@ -69,17 +69,17 @@ def forget_addresses(now: datetime) -> int:
         row = reads.get(event_rows.job_key(_JOB))
         seen = "" if row is None else row.position
         place = decoders.json(_Place).decode(seen) if seen else _Place()
-        found = _behind(place, now - TERM)
-        if not found:
+        messages = _behind(place, now - TERM)
+        if not messages:
             break
-        transactions.transaction(functools.partial(_walk, seen, found))
-        looked_at += len(found)
-        if len(found) < AT_ONCE:
+        transactions.transaction(functools.partial(_walk, seen, messages))
+        looked_at += len(messages)
+        if len(messages) < AT_ONCE:
             break
     return looked_at
 
 
-def _holds_any(message: Any) -> bool:
+def _has_personal_data(message: Any) -> bool:
     values = message.properties
     held = values["author_email"].string_value or values["came_from"].string_value
     return bool(held) and not values["source"].string_value
@@ -88,14 +88,14 @@ def _holds_any(message: Any) -> bool:
 def _behind(place: _Place, until: datetime) -> list[Any]:
     """Read the next comments created up to `until` after a position, by time and then by id."""
     ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
-    found = _comments(ties, ("__key__",), AT_ONCE) if place.id else []
-    if len(found) < AT_ONCE and place.at < until:
+    messages = _comments(ties, ("__key__",), AT_ONCE) if place.id else []
+    if len(messages) < AT_ONCE and place.at < until:
         later: list[tuple[str, str, object]] = [
             ("created", ">", place.at),
             ("created", "<=", until),
         ]
-        found += _comments(later, ("created",), AT_ONCE - len(found))
-    return found
+        messages += _comments(later, ("created",), AT_ONCE - len(messages))
+    return messages
 
 
 def _comments(
@@ -104,21 +104,23 @@ def _comments(
     return list(reads.fetch(reads.Query("Comment", where=where, order=order, limit=limit)))
 
 
-def _walk(seen: str, found: list[Any]) -> None:
+def _walk(seen: str, messages: list[Any]) -> None:
     """Erase the addresses in these comments unless another process has advanced the scan."""
     row = reads.get(event_rows.job_key(_JOB))
     if ("" if row is None else row.position) != seen:
         return
-    known = [each for each in found if _holds_any(each)]
-    transactions.apply(job_writes.without_addresses([each.key.path[-1].name for each in known]))
-    last = conversion.comment_from_message(found[-1])
+    known = [message for message in messages if _has_personal_data(message)]
+    transactions.apply(
+        job_writes.address_erasure_writes([message.key.path[-1].name for message in known])
+    )
+    last = conversion.comment_from_message(messages[-1])
     place = msgspec.json.encode(_Place(last.created, last.id)).decode()
     moved = event_rows.JobRow(key=event_rows.job_key(_JOB), position=place)
     transactions.apply(ownership.Writes("retention", put=(moved,)))
 
 
 def _forget_reports(keys: list[schema.RowKey]) -> None:
-    transactions.apply(reports.gone(keys))
+    transactions.apply(reports.row_deletion_writes(keys))
 
 
 def _expire(comment_id: str, now: datetime) -> bool:
@@ -126,8 +128,8 @@ def _expire(comment_id: str, now: datetime) -> bool:
     if change is None:
         return False
     backlog.tell(change.event)
-    backlog.erased(records.ThreadName(change.comment.site, change.comment.thread))
-    backlog.voted(records.VotedComment(comment_id))
+    backlog.note_erasure(records.ThreadName(change.comment.site, change.comment.thread))
+    backlog.note_vote(records.VotedComment(comment_id))
     return True
 
 
@@ -135,12 +137,12 @@ def _step(comment_id: str, now: datetime) -> values.ChangeResult | None:
     row = reads.get(comment_rows.comment_key(comment_id))
     judged = None if row is None else conversion.case_record(row).judged
     if row is None or judged is None or row.status not in retention_marks.REFUSED:
-        transactions.apply(retention_marks.ended(comment_id))
+        transactions.apply(retention_marks.removal_writes(comment_id))
         return None
     if judged > now - TERM:
-        transactions.apply(retention_marks.later(comment_id, judged))
+        transactions.apply(retention_marks.postponement_writes(comment_id, judged))
         return None
     change = changes.retract(comment_id, now=now, check=lambda _: None)
     name = records.ThreadName(row.site, row.thread_id)
-    transactions.apply(*change.writes, votes.ended(comment_id, name, now=now))
+    transactions.apply(*change.writes, votes.scheduled_deletion_writes(comment_id, name, now=now))
     return change

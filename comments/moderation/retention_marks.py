@@ -25,7 +25,7 @@ REFUSED = frozenset({Status.SPAM, Status.REJECTED, Status.SHADOWED})
 TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
-def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
+def mark_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Mark the comments that events refused, in the transaction that completes the events."""
     rows: dict[str, moderation_rows.ErasureDueRow] = {}
     for event in events:
@@ -37,23 +37,23 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     return ownership.Writes(_OWNER, put=tuple(rows.values()))
 
 
-def due(before: datetime, limit: int) -> list[str]:
+def due_comments(before: datetime, limit: int) -> list[str]:
     """Return the ids of comments that were marked before a given time, oldest first."""
     return reads.names("ErasureDue", (("since", "<=", before),), order=("since",), limit=limit)
 
 
-def later(comment_id: str, since: datetime) -> ownership.Writes:
+def postponement_writes(comment_id: str, since: datetime) -> ownership.Writes:
     """Move a comment's mark to the later time when the comment was refused again."""
     row = moderation_rows.ErasureDueRow(key=moderation_rows.erasure_key(comment_id), since=since)
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def ended(comment_id: str) -> ownership.Writes:
+def removal_writes(comment_id: str) -> ownership.Writes:
     """Remove a comment's mark."""
     return ownership.Writes(_OWNER, delete=(moderation_rows.erasure_key(comment_id),))
 
 
-def without(comment_ids: Sequence[str]) -> ownership.Writes:
+def deletion_writes(comment_ids: Sequence[str]) -> ownership.Writes:
     """Remove the marks of deleted or erased comments."""
-    rows = reads.get_multi([moderation_rows.erasure_key(each) for each in comment_ids])
+    rows = reads.get_multi([moderation_rows.erasure_key(comment_id) for comment_id in comment_ids])
     return ownership.Writes(_OWNER, delete=tuple(row.key for row in rows if row is not None))

@@ -59,7 +59,7 @@ class QueueFilter:
         """Return the label that binds a cursor to this listing."""
         return cursors.label("docket", self.site, *self.statuses, "", self.author, self.text)
 
-    def has(self, case: records.Case) -> bool:
+    def matches(self, case: records.Case) -> bool:
         """Return whether a comment matches.
 
         The author is not checked here, because `scans` has already checked the author.
@@ -113,7 +113,7 @@ class ThreadFilter:
         """Return the label that binds a cursor to this listing."""
         return cursors.label("docket-active", self.site, self.text)
 
-    def has(self, thread: records.Thread) -> bool:
+    def matches(self, thread: records.Thread) -> bool:
         """Return whether a thread matches. Ids of threads contain no scheme, so ignore it."""
         wanted = self.text.casefold()
         address = wanted.partition("://")[2] or wanted
@@ -148,15 +148,15 @@ def page(
         errors.BadCursor: the cursor is invalid or belongs to a different listing.
     """
     _check_limit(limit)
-    after = None if cursor is None else _opened(cursor, wanted.label, secret)
+    after = None if cursor is None else _unseal(cursor, wanted.label, secret)
     most = LOOKED_THROUGH if wanted.text or wanted.author else limit
     places = _places(wanted, after, most + 1)
-    found, looked = _matching_rows(places[:most], limit, _read, wanted.has)
+    matching, looked = _matching_rows(places[:most], limit, _read_cases, wanted.matches)
     last = places[looked - 1] if looked else None
     more = last is not None and looked < len(places)
     return QueuePage(
-        tuple(found),
-        _sealed(last, wanted.label, secret) if more and last else None,
+        tuple(matching),
+        _seal(last, wanted.label, secret) if more and last else None,
         last[0] if last else None,
     )
 
@@ -171,13 +171,13 @@ def active_threads(
         errors.BadCursor: the cursor is invalid or belongs to a different listing.
     """
     _check_limit(limit)
-    after = None if cursor is None else _opened(cursor, wanted.label, secret)
+    after = None if cursor is None else _unseal(cursor, wanted.label, secret)
     most = LOOKED_THROUGH if wanted.text else limit
     places = _active(wanted.site, after, most + 1)
-    found, looked = _matching_rows(places[:most], limit, _read_threads, wanted.has)
+    matching, looked = _matching_rows(places[:most], limit, _read_threads, wanted.matches)
     more = 0 < looked < len(places)
     return Threads(
-        tuple(found), _sealed(places[looked - 1], wanted.label, secret) if more else None
+        tuple(matching), _seal(places[looked - 1], wanted.label, secret) if more else None
     )
 
 
@@ -192,19 +192,21 @@ def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: 
     label = cursors.label("docket-threads", site)
     where: _Where = (("site", "=", site),)
     if cursor is None:
-        keys = _begun(where, ("-created",), limit + 1)
+        keys = _query_thread_ids(where, ("-created",), limit + 1)
     else:
-        at, _, name = _opened(cursor, label, secret)
+        at, _, name = _unseal(cursor, label, secret)
         tie = (("created", "=", at), ("__key__", ">", name))
-        keys = _begun((*where, *tie), ("__key__",), limit + 1)
+        keys = _query_thread_ids((*where, *tie), ("__key__",), limit + 1)
         left = limit + 1 - len(keys)
-        keys += _begun((*where, ("created", "<", at)), ("-created",), left) if left else []
+        keys += (
+            _query_thread_ids((*where, ("created", "<", at)), ("-created",), left) if left else []
+        )
     rows = reads.get_multi([comment_rows.thread_key_of(key) for key in keys[:limit]])
     there = [conversion.thread_record(row) for row in rows if row is not None]
     begun = [row.created for row in rows if row is not None]
     if len(keys) <= limit or not begun:
         return Threads(tuple(there), None)
-    return Threads(tuple(there), _sealed((begun[-1], 0, keys[limit - 1]), label, secret))
+    return Threads(tuple(there), _seal((begun[-1], 0, keys[limit - 1]), label, secret))
 
 
 def thread(
@@ -229,7 +231,7 @@ def thread(
         limit=limit + 1,
     )
     cases = [conversion.case_from_message(message) for message in reads.fetch(query)]
-    if shape is not None and any(each.comment.shape != shape for each in cases):
+    if shape is not None and any(entry.comment.shape != shape for entry in cases):
         raise errors.CursorExpired
     if len(cases) <= limit:
         return ThreadExcerpt(tuple(cases), None)
@@ -243,7 +245,7 @@ def newest(site: str, limit: int) -> list[str]:
     return [name for _, _, name in _places(QueueFilter(site, STATUSES), None, limit)]
 
 
-def stored_thread(name: records.ThreadName) -> records.Thread | None:
+def read_thread(name: records.ThreadName) -> records.Thread | None:
     """Read a thread; return None if the thread has no comments yet."""
     row = reads.get(comment_rows.thread_key(name))
     return None if row is None else conversion.thread_record(row)
@@ -251,11 +253,11 @@ def stored_thread(name: records.ThreadName) -> records.Thread | None:
 
 def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
     """Read existing comments by id in one look-up."""
-    keys = [comment_rows.comment_key(each) for each in dict.fromkeys(comment_ids)]
+    keys = [comment_rows.comment_key(comment_id) for comment_id in dict.fromkeys(comment_ids)]
     return {case.comment.id: case for case in _cases(keys) if case is not None}
 
 
-def pending(name: records.ThreadName) -> tuple[list[records.Case], bool]:
+def pending_cases(name: records.ThreadName) -> tuple[list[records.Case], bool]:
     """Return the pending comments of a thread in reading order, and whether there are more.
 
     If there are more than `MOST`, the choice among them is arbitrary.
@@ -265,9 +267,9 @@ def pending(name: records.ThreadName) -> tuple[list[records.Case], bool]:
         ("status", "=", Status.PENDING.value),
     )
     query = reads.Query("Comment", where=where, limit=MOST + 1, keys_only=True)
-    found = cases([_name(message) for message in reads.fetch(query)])
+    known = cases([_name(message) for message in reads.fetch(query)])
     # A comment may have been decided since the index was read.
-    held = [case for case in found.values() if case.comment.status is Status.PENDING]
+    held = [case for case in known.values() if case.comment.status is Status.PENDING]
     held.sort(key=lambda case: case.comment.sort_hash)
     return held[:MOST], len(held) > MOST
 
@@ -306,10 +308,10 @@ def _check_limit(limit: int) -> None:
 
 def _places(wanted: QueueFilter, after: _Position | None, limit: int) -> list[_Position]:
     """Return the positions of the newest comments after a position, merged from all scans."""
-    found = [place for where in wanted.scans() for place in _behind(where, after, limit)]
-    found.sort(key=lambda place: place[1:])
-    found.sort(key=lambda place: place[0], reverse=True)
-    return found[:limit]
+    positions = [place for where in wanted.scans() for place in _behind(where, after, limit)]
+    positions.sort(key=lambda place: place[1:])
+    positions.sort(key=lambda place: place[0], reverse=True)
+    return positions[:limit]
 
 
 def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Position]:
@@ -317,32 +319,32 @@ def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Positio
     # Datastore cannot compare tuples, so the remaining comments with the same revision and those
     # with the same creation time need separate range queries.
     if after is None:
-        return _asked(where, limit)
+        return _query_comments(where, limit)
     moment, revision, name = after
     at = (*where, ("created", "=", moment))
     tie = (("revision", "=", revision), ("__key__", ">", name))
     query = reads.Query(
         "Comment", where=(*at, *tie), order=("__key__",), limit=limit, keys_only=True
     )
-    found = [(moment, revision, _name(message)) for message in reads.fetch(query)]
-    if len(found) < limit:
+    positions = [(moment, revision, _name(message)) for message in reads.fetch(query)]
+    if len(positions) < limit:
         query = reads.Query(
             "Comment",
             where=(*at, ("revision", ">", revision)),
             order=("revision",),
             projection=("revision",),
-            limit=limit - len(found),
+            limit=limit - len(positions),
         )
-        found += [
+        positions += [
             (moment, message.properties["revision"].integer_value, _name(message))
             for message in reads.fetch(query)
         ]
-    if len(found) < limit:
-        found += _asked((*where, ("created", "<", moment)), limit - len(found))
-    return found
+    if len(positions) < limit:
+        positions += _query_comments((*where, ("created", "<", moment)), limit - len(positions))
+    return positions
 
 
-def _asked(where: _Where, limit: int) -> list[_Position]:
+def _query_comments(where: _Where, limit: int) -> list[_Position]:
     query = reads.Query(
         "Comment",
         where=where,
@@ -361,15 +363,15 @@ def _active(site: str, after: _Position | None, limit: int) -> list[_Position]:
     """Return the positions of the threads after a position, by activity and then by key."""
     where: _Where = (("site", "=", site),)
     if after is None:
-        return _moved(where, limit)
+        return _query_threads(where, limit)
     moment, _, name = after
     tie = (("active", "=", moment), ("__key__", ">", name))
-    found = [(moment, 0, key) for key in _begun((*where, *tie), ("__key__",), limit)]
-    left = limit - len(found)
-    return found + (_moved((*where, ("active", "<", moment)), left) if left else [])
+    positions = [(moment, 0, key) for key in _query_thread_ids((*where, *tie), ("__key__",), limit)]
+    left = limit - len(positions)
+    return positions + (_query_threads((*where, ("active", "<", moment)), left) if left else [])
 
 
-def _moved(where: _Where, limit: int) -> list[_Position]:
+def _query_threads(where: _Where, limit: int) -> list[_Position]:
     query = reads.Query(
         "Thread", where=where, order=("-active",), projection=("active",), limit=limit
     )
@@ -380,7 +382,7 @@ def _moved(where: _Where, limit: int) -> list[_Position]:
     ]
 
 
-def _begun(where: _Where, order: tuple[str, ...], limit: int) -> list[str]:
+def _query_thread_ids(where: _Where, order: tuple[str, ...], limit: int) -> list[str]:
     query = reads.Query("Thread", where=where, order=order, limit=limit, keys_only=True)
     return [_name(message) for message in reads.fetch(query)]
 
@@ -392,14 +394,14 @@ def _matching_rows(
     has: Callable[[T], bool],
 ) -> tuple[list[T], int]:
     """Return the first rows that match, and at how many places they were looked for."""
-    found: list[T] = []
+    matching: list[T] = []
     looked = 0
-    while looked < len(places) and len(found) < limit:
+    while looked < len(places) and len(matching) < limit:
         for row in read(places[looked : looked + limit]):
-            if len(found) < limit:
+            if len(matching) < limit:
                 looked += 1
-                found += [row] if row is not None and has(row) else []
-    return found, looked
+                matching += [row] if row is not None and has(row) else []
+    return matching, looked
 
 
 def _read_threads(places: Sequence[_Position]) -> Iterator[records.Thread | None]:
@@ -407,7 +409,7 @@ def _read_threads(places: Sequence[_Position]) -> Iterator[records.Thread | None
         yield None if row is None else conversion.thread_record(row)
 
 
-def _read(places: Sequence[_Position]) -> Iterator[records.Case | None]:
+def _read_cases(places: Sequence[_Position]) -> Iterator[records.Case | None]:
     return _cases([comment_rows.comment_key(name) for _, _, name in places])
 
 
@@ -421,11 +423,11 @@ def _name(message: Any) -> str:
     return name
 
 
-def _sealed(place: _Position, label: str, secret: str) -> str:
+def _seal(place: _Position, label: str, secret: str) -> str:
     moment, revision, name = place
     return cursors.seal([moment.isoformat(), str(revision), name], label, secret)
 
 
-def _opened(cursor: str, label: str, secret: str) -> _Position:
+def _unseal(cursor: str, label: str, secret: str) -> _Position:
     moment, revision, name = cursors.unseal(cursor, label, secret)
     return datetime.fromisoformat(moment).astimezone(UTC), int(revision), name

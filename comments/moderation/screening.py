@@ -75,17 +75,17 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
     _check_open(thread, book, now)
     standing = _Standing(text)
 
-    def approved() -> int:
-        return standing.approved or int(is_known)
+    def approved_count() -> int:
+        return standing.approved_count or int(is_known)
 
     def otherwise() -> Ruling:
         policy, has_links = thread.policy or book.policy, _has_links(text, now)
-        ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
+        ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved_count > 0)
         if doubt and ruling.status is Status.APPROVED:
             return doubt
         return _by_classifiers(book, text, ruling)
 
-    return _ruled(_by_rules(book, text, approved, repeats, now), otherwise)
+    return _first_ruling(_by_rules(book, text, approved_count, repeats, now), otherwise)
 
 
 def of_edit(
@@ -108,15 +108,15 @@ def of_edit(
 
     def otherwise() -> Ruling:
         has_new = bool(rules.links(text.html) - rules.links(before.html))
-        spelt = rules.count_links(_said(text, now)) > rules.count_links(
+        spelt = rules.count_links(_subject(text, now)) > rules.count_links(
             rules.RuleSubject(before.body, "")
         )
         return _by_classifiers(
             book, text, _by_policy(policy, lambda: has_new or spelt, lambda: True)
         )
 
-    found = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
-    ruling = _ruled(found, otherwise)
+    first = _by_rules(book, text, lambda: _Standing(text).approved_count, 0, now)
+    ruling = _first_ruling(first, otherwise)
     # A comment that was already held may now be held for a different reason (`changes.edit`).
     is_held_anew = ruling.status is before.status is Status.PENDING
     is_stricter = rules.is_stricter(ruling.status, before.status)
@@ -136,7 +136,7 @@ def questions(
     `author` is empty for a newcomer. The result includes the encrypted `sender` only if a
     classifier needs it.
     """
-    names = tuple(each.name for each in _classifiers(book, author))
+    names = tuple(classifier.name for classifier in _classifiers(book, author))
     if not names:
         return ""
     sent = ""
@@ -152,7 +152,7 @@ def _classifiers(
     """Return the classifiers that a site asks about an author's texts."""
     if not book.classifiers:
         return ()
-    return classifier_verdicts.asked(
+    return classifier_verdicts.classifiers_for(
         book.classifiers, is_guest=not author.startswith(accounts.AUTHOR)
     )
 
@@ -161,23 +161,26 @@ def _by_classifiers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling)
     """Hold an otherwise approved text if classifiers must answer before it is shown."""
     if ruling.status is not Status.APPROVED:
         return ruling
-    first = [each.name for each in _classifiers(book, text.author.id) if each.holds]
+    first = [
+        classifier.name for classifier in _classifiers(book, text.author.id) if classifier.holds
+    ]
     if not first:
         return ruling
-    return _held(
+    return _hold_ruling(
         classifier_verdicts.rule(first), "verdict", classifiers=classifier_verdicts.in_words(first)
     )
 
 
-def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
-    """Return the ruling `found` by rules and bans; if it is "approved", return `otherwise()`."""
-    if found.status is Status.APPROVED:
+def _first_ruling(ruling: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
+    """Return the `ruling` of rules and bans; if it is "approved", return `otherwise()`."""
+    if ruling.status is Status.APPROVED:
         return otherwise()
     # A shadowed text must look to its author as it would without the shadow. If the text would be
-    # pending, store it as spam, which its author sees as pending (`presentation.seeming`).
-    if found.status is Status.SHADOWED and otherwise().status is Status.PENDING:
-        return Ruling(Status.SPAM, found.rule, found.why, found.reasons)
-    return found
+    # pending, store it as spam, which its author sees as pending
+    # (`presentation.status_for_author`).
+    if ruling.status is Status.SHADOWED and otherwise().status is Status.PENDING:
+        return Ruling(Status.SPAM, ruling.rule, ruling.why, ruling.reasons)
+    return ruling
 
 
 def _by_rules(
@@ -190,20 +193,20 @@ def _by_rules(
     ban = _ban(book, text, now) if book.bans else None
     if ban is not None and not ban.is_shadow:
         raise errors.Forbidden("author-banned")
-    found = Ruling(Status.APPROVED)
+    ruling = Ruling(Status.APPROVED)
     if book.rules:
-        found = rules.judge(book.rules, _said(text, now, approved, repeats))
-    if found.status is Status.REJECTED:
+        ruling = rules.judge(book.rules, _subject(text, now, approved, repeats))
+    if ruling.status is Status.REJECTED:
         raise errors.Forbidden("comment-refused")
-    if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
-        # A text that a rule holds must also look pending to its author (see `_ruled`).
-        is_held = found.status is Status.PENDING
+    if ban is not None and not rules.is_stricter(ruling.status, Status.SHADOWED):
+        # A text that a rule holds must also look pending to its author (see `_first_ruling`).
+        is_held = ruling.status is Status.PENDING
         return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
-    return found
+    return ruling
 
 
 def _ban(book: rulebook.Rulebook, text: ScreenedText, now: datetime) -> rulebook.Ban | None:
-    return book.ban_of(text.author.id, now) or book.ban_meeting(text.marks, now)
+    return book.ban_of(text.author.id, now) or book.strictest_ban(text.marks, now)
 
 
 def _by_policy(
@@ -220,10 +223,10 @@ def _by_policy(
     )
     if not is_held:
         return Ruling(Status.APPROVED)
-    return _held(_POLICY.format(policy), f"policy-{policy}")
+    return _hold_ruling(_POLICY.format(policy), f"policy-{policy}")
 
 
-def _held(rule: str, code: str, **params: str) -> Ruling:
+def _hold_ruling(rule: str, code: str, **params: str) -> Ruling:
     told = (reasons.HoldReason(code, {**params}),)
     return Ruling(Status.PENDING, rule, reasons.sentence(told), told)
 
@@ -237,10 +240,10 @@ def _check_open(thread: records.Thread, book: rulebook.Rulebook, now: datetime) 
 
 
 def _has_links(text: ScreenedText, now: datetime) -> Callable[[], bool]:
-    return lambda: rules.count_links(_said(text, now)) > 0
+    return lambda: rules.count_links(_subject(text, now)) > 0
 
 
-def _said(
+def _subject(
     text: ScreenedText, now: datetime, approved: Callable[[], int] = int, repeats: int = 0
 ) -> rules.RuleSubject:
     return rules.RuleSubject(
@@ -262,7 +265,7 @@ class _Standing:
         self._text = text
 
     @functools.cached_property
-    def approved(self) -> int:
+    def approved_count(self) -> int:
         """Return the number of the author's approved comments that have been counted."""
         if not self._text.author.id:
             return 0

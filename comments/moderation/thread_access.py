@@ -31,13 +31,13 @@ def of(
     return ThreadAccess.CLOSED if policy is Policy.CLOSED or is_old else ThreadAccess.OPEN
 
 
-def shown(site: records.Site, thread: records.ThreadTerms, now: datetime) -> ThreadAccess:
+def for_pages(site: records.Site, thread: records.ThreadTerms, now: datetime) -> ThreadAccess:
     """Return the state for pages: read-only if the site's budget is spent, else the result of `of`.
 
     This uses the process's copies of the rules and the usage, each at most a minute old.
     """
-    found = of(thread, rulebook.shown(site.id), now)
-    is_strict = site.budget.then == "read-only" and found is ThreadAccess.OPEN
+    access = of(thread, rulebook.for_pages(site.id), now)
+    is_strict = site.budget.then == "read-only" and access is ThreadAccess.OPEN
     if is_strict and budgets.of(site, now=now) is budgets.BudgetLevel.SPENT:
         return ThreadAccess.READ_ONLY
-    return found
+    return access

@@ -39,7 +39,7 @@ class Named(NamedTuple):
     moved: int
 
 
-def name(
+def change_details(
     site: records.Site,
     thread: str,
     wanted: NewDetails,
@@ -55,13 +55,13 @@ def name(
         errors.NotFound: the thread has no comments yet.
         errors.Overloaded: the store is busy; comments that have not moved yet are moved later.
     """
-    fields = tuple(each for each in FIELDS if getattr(wanted, each) is not None)
-    for each in wanted.inherits:
-        if each not in FIELDS or each in fields:
+    fields = tuple(field for field in FIELDS if getattr(wanted, field) is not None)
+    for field in wanted.inherits:
+        if field not in FIELDS or field in fields:
             raise errors.BadInput(
                 "inherit", "unknown-value", allowed=", ".join(set(FIELDS) - set(fields))
             )
-    given = _checked(site, thread, wanted)
+    given = _check_details(site, thread, wanted)
     where = records.ThreadName(site.id, thread)
     act = audit_log.Act(actor, _VERB, reason)
 
@@ -71,22 +71,24 @@ def name(
             raise errors.NotFound("thread", thread)
         if transactions.may_have_run() and audit_log.is_done(act):
             return
-        before = _said(row)
-        writes = details.set_fields(row, given, fields=fields, inherits=tuple(wanted.inherits))
+        before = _own_fields_text(row)
+        writes = details.field_writes(row, given, fields=fields, inherits=tuple(wanted.inherits))
         subject = f"thread:{comment_rows.thread_key_name(where)}"
-        note = audit_log.noted(act, site.id, subject, before=before, after=_said(row), now=now)
+        note = audit_log.entry_writes(
+            act, site.id, subject, before=before, after=_own_fields_text(row), now=now
+        )
         transactions.apply(writes, note)
 
     transactions.transaction(body, line=f"{where.site}/{where.id}")
-    backlog.erased(where)
-    moved = recategorize.run(where, now=now)
-    found = thread_info.fresh(where)
-    if found is None:
+    backlog.note_erasure(where)
+    moved = recategorize.run_to_end(where, now=now)
+    info = thread_info.fresh(where)
+    if info is None:
         raise errors.NotFound("thread", thread)
-    return Named(found, moved)
+    return Named(info, moved)
 
 
-def _checked(site: records.Site, thread: str, wanted: NewDetails) -> naming.Brought:
+def _check_details(site: records.Site, thread: str, wanted: NewDetails) -> naming.Brought:
     url = wanted.url or ""
     if url and not thread_info.address(url, site):
         raise errors.BadInput("url", "wrong-origin", allowed=", ".join(site.origins))
@@ -97,5 +99,5 @@ def _checked(site: records.Site, thread: str, wanted: NewDetails) -> naming.Brou
     )
 
 
-def _said(row: comment_rows.ThreadRow) -> str:
+def _own_fields_text(row: comment_rows.ThreadRow) -> str:
     return f"set by moderators: {', '.join(row.own) or 'nothing'}"

@@ -5,8 +5,8 @@ sent, the queued mail is the only stored copy of the request. The link opens a p
 and only a click on the button stores the subscription. Every mail about comments contains a link
 that ends the subscription, by one POST (RFC 8058) or by a button.
 
-Invariant: A response depends only on the request, and `ask` performs the same reads and writes for
-every address, so a caller cannot learn who follows which threads
+Invariant: A response depends only on the request, and `request_confirmation` performs the same
+reads and writes for every address, so a caller cannot learn who follows which threads
 (test_subscribing_limits.py::test_the_response_and_the_cost_are_the_same_for_every_address).
 
 A mailbox (`mail_addresses.mailbox`) receives at most `PER_ADDRESS` confirmation mails per day, no
@@ -62,7 +62,7 @@ class SubscriptionRequest(msgspec.Struct, frozen=True, array_like=True):
     id: str = ""
 
     @property
-    def wanted(self) -> subscriptions.SubscriptionTarget:
+    def target(self) -> subscriptions.SubscriptionTarget:
         """The requested subscriptions."""
         return subscriptions.SubscriptionTarget(self.site, self.thread, self.author, self.replies)
 
@@ -74,7 +74,7 @@ class Unsubscription(NamedTuple):
     names: tuple[str, ...]
 
 
-def ask(
+def request_confirmation(
     email: str,
     request: SiteRequest,
     *,
@@ -121,11 +121,11 @@ def ask(
         rate_limits.read(mine, theirs, now=now)
         if mine.is_empty:
             raise errors.TooMany(retry_after=mine.wait(now))
-        writes = [mine.take()]
+        writes = [mine.count_writes()]
         is_sent = not theirs.is_empty
         if is_sent:
             row = outbox.follow(outbox.EventKind.MAIL, event, detail, due=now)
-            writes += [theirs.take(), outbox.written([row])]
+            writes += [theirs.count_writes(), outbox.follow_up_writes([row])]
         transactions.apply(*writes)
         return is_sent
 
@@ -157,12 +157,12 @@ def unused_request_of(link: str, *, secret: str, now: datetime) -> SubscriptionR
 
 def things(request: SubscriptionRequest) -> list[str]:
     """Describe the requested subscriptions in words."""
-    found = []
+    parts = []
     if request.replies:
-        found.append(catalogue.ENGLISH.text("mail.about-replies"))
+        parts.append(catalogue.ENGLISH.text("mail.about-replies"))
     if request.thread:
-        found.append(catalogue.ENGLISH.text("mail.about-thread"))
-    return found
+        parts.append(catalogue.ENGLISH.text("mail.about-thread"))
+    return parts
 
 
 def title_of(request: SubscriptionRequest) -> str:
@@ -181,17 +181,17 @@ def confirm(link: str, *, secret: str, now: datetime, shares: bool = False) -> S
         errors.Overloaded: the store did not respond in time.
     """
     request = request_of(link, secret=secret, now=now)
-    subscriber = subscriptions.known(ids_of(request.email, secret))
+    subscriber = subscriptions.stored_id(ids_of(request.email, secret))
     address = encryption.seal(request.email, _ADDRESS, secret, now=now)
     subject, attempt = _subject(request), one_time_links.new_token()
     one_time_links.sweep(now=now)
 
-    def using() -> ownership.Writes:
+    def link_writes() -> ownership.Writes:
         purpose = one_time_links.LinkPurpose.CONFIRMATION
-        return one_time_links.spending(subject, purpose, attempt, secret, now=now, term=TERM)
+        return one_time_links.spend_writes(subject, purpose, attempt, secret, now=now, term=TERM)
 
-    wanted = request.wanted._replace(shares=shares)
-    subscriptions.subscribe(subscriber, address, wanted, now=now, using=using)
+    wanted = request.target._replace(shares=shares)
+    subscriptions.subscribe(subscriber, address, wanted, now=now, using=link_writes)
     return request
 
 
@@ -222,18 +222,18 @@ def address(stored: str, *, secret: str, now: datetime) -> str:
     return encryption.unseal(stored, _ADDRESS, secret, now=now)
 
 
-def renewed(stored: str, secret: str) -> str:
+def reencrypt(stored: str, secret: str) -> str:
     """Re-encrypt a stored address with the current secret.
 
     If re-encryption is unnecessary or impossible, return "".
     """
-    return encryption.renewed(stored, _ADDRESS, secret)
+    return encryption.reseal(stored, _ADDRESS, secret)
 
 
 def is_of_the_past(subscriber: str, secret: str, *, now: datetime) -> bool:
     """Return whether a subscriber's id was derived with an older secret."""
-    found = _opened(subscriptions.address_of(subscriber), secret, now)
-    return bool(found) and subscriber in ids_of(found, secret)[1:]
+    email = _readable_address(subscriptions.address_of(subscriber), secret, now)
+    return bool(email) and subscriber in ids_of(email, secret)[1:]
 
 
 def unsubscribe_link(ending: Unsubscription, secret: str) -> str:
@@ -250,7 +250,7 @@ def unsubscription_of(link: str, secret: str) -> Unsubscription:
     try:
         if len(link) > _LONGEST_LINK:
             raise errors.BadLink
-        subscriber, *names = decoders.converted(_signer(secret).loads(link), list[str])
+        subscriber, *names = decoders.convert(_signer(secret).loads(link), list[str])
     except (itsdangerous.BadData, msgspec.ValidationError, UnicodeError) as error:
         raise errors.BadLink from error
     return Unsubscription(subscriber, tuple(names))
@@ -306,29 +306,31 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
         errors.Overloaded: the store is busy; repeating the call continues the erasure.
     """
     count = 0
-    known = mail_addresses.known(email)
+    known = mail_addresses.canonical_or_stored(email)
     # Also compare every stored address, because an id may have been derived with a secret that is
     # no longer known.
-    for subscriber in dict.fromkeys([*ids_of(known, secret), *_having(known, secret, now)]):
+    for subscriber in dict.fromkeys(
+        [*ids_of(known, secret), *_subscribers_with(known, secret, now)]
+    ):
         count += len(subscriptions.of_subscriber(subscriber))
         subscriptions.forget(subscriber, now=now)
         # Also erase the id from lists that the subscriber has left, because no subscription names
         # these lists.
-        for name in set_search.naming(subscriber):
+        for name in set_search.sets_with(subscriber):
             set_compaction.erase(name, subscriber)
     return count
 
 
-def _having(email: str, secret: str, now: datetime) -> list[str]:
+def _subscribers_with(email: str, secret: str, now: datetime) -> list[str]:
     """Return the subscribers with this address, regardless of the secret behind their ids."""
     return [
         subscriber
         for subscriber, stored in subscriptions.addresses()
-        if _opened(stored, secret, now).lower() == email.lower()
+        if _readable_address(stored, secret, now).lower() == email.lower()
     ]
 
 
-def _opened(stored: str, secret: str, now: datetime) -> str:
+def _readable_address(stored: str, secret: str, now: datetime) -> str:
     """Decrypt a stored address; return "" if its secret is no longer known."""
     try:
         return address(stored, secret=secret, now=now)
@@ -338,7 +340,7 @@ def _opened(stored: str, secret: str, now: datetime) -> str:
 
 def _signer(secret: str) -> itsdangerous.URLSafeSerializer:
     return itsdangerous.URLSafeSerializer(
-        list(secret_rotation.accepted(secret)[::-1]),  # The oldest secret comes first.
+        list(secret_rotation.accepted_secrets(secret)[::-1]),  # The oldest secret comes first.
         salt=_LINK,
         signer_kwargs={"digest_method": hashlib.sha256},
     )

@@ -21,7 +21,7 @@ VERB = "list-addresses"
 _AT_ONCE = 100  # Subscribers per read.
 
 
-def listed(
+def list_addresses(
     thread: records.ThreadName,
     actor: records.Actor,
     *,
@@ -40,7 +40,7 @@ def listed(
     def body() -> None:
         if not audit_log.is_done(act):
             subject = f"thread:{thread.id}"
-            entry = audit_log.noted(act, thread.site, subject, before="", after="", now=now)
+            entry = audit_log.entry_writes(act, thread.site, subject, before="", after="", now=now)
             transactions.apply(entry)
 
     transactions.transaction(body)
@@ -51,7 +51,7 @@ def _addresses(thread: records.ThreadName, secret: str, now: datetime) -> Iterat
     name, position = subscriptions.name_of_thread(thread), ""
     while True:
         page = thread_followers.subscribers(thread, after=position, limit=_AT_ONCE)
-        for sealed in subscriptions.shared(page.ids, name):
+        for sealed in subscriptions.shared_addresses(page.ids, name):
             try:
                 yield double_opt_in.address(sealed, secret=secret, now=now)
             except errors.BadLink:

@@ -71,15 +71,15 @@ class InboxPage(NamedTuple):
 # --- Events --------------------
 
 
-def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
+def event_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add and remove the replies of these events, in the transaction that marks them as done."""
-    found = [event for event in events if _is_shown_or_hidden(event) and _has_inboxes(event)]
-    if not found:
+    inbox_events = [event for event in events if _is_shown_or_hidden(event) and _has_inboxes(event)]
+    if not inbox_events:
         return ownership.Writes(membership.OWNER)
-    rows = reads.get_multi([comment_rows.comment_key(event.comment) for event in found])
+    rows = reads.get_multi([comment_rows.comment_key(event.comment) for event in inbox_events])
     replies = [
         (event, row)
-        for event, row in zip(found, rows, strict=True)
+        for event, row in zip(inbox_events, rows, strict=True)
         if row is not None and row.reply_to and not _is_overtaken(event, row)
     ]
     answered = list(dict.fromkeys(row.reply_to for _, row in replies))
@@ -90,9 +90,9 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
         if author.startswith(_READERS) and author != _writer(event):
             members = changes.setdefault(set_of(row.site, author), {})
             members[_member(row.created, row.key.id())] = row.status == Status.APPROVED
-    marked = many_marks.marking(changes)
+    marked = many_marks.mark_many(changes)
     for name in marked.asking:
-        transactions.afterwards(functools.partial(backlog.asked, name))
+        transactions.afterwards(functools.partial(backlog.note_request, name))
     return marked.writes
 
 
@@ -127,7 +127,9 @@ def _writer(event: outbox.Event) -> str:
 
 def _authors(comments: Sequence[str]) -> dict[str, str]:
     rows = (
-        reads.get_multi([comment_rows.comment_key(each) for each in comments]) if comments else ()
+        reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in comments])
+        if comments
+        else ()
     )
     return {row.key.id(): row.author_id or "" for row in rows if row is not None}
 
@@ -144,26 +146,30 @@ def unread(site: str, author: str, *, limit: int, cursor: str | None, secret: st
     """
     label = cursors.label("inbox", site, author)
     (after,) = cursors.unseal(cursor, label, secret) if cursor else [""]
-    ids = [_comment_of(each) for each in membership.page(set_of(site, author), limit=MOST).ids]
-    found = {row.id: row for row in map(conversion.comment_from_message, _lookup(ids))}
-    shown = [found[each] for each in ids if each in found and _is_visible(found[each])]
-    behind = [each for each in shown if _member(each.created, each.id) > after]
+    ids = [_comment_of(member) for member in membership.page(set_of(site, author), limit=MOST).ids]
+    by_id = {row.id: row for row in map(conversion.comment_from_message, _lookup(ids))}
+    shown = [
+        by_id[comment_id]
+        for comment_id in ids
+        if comment_id in by_id and _is_visible(by_id[comment_id])
+    ]
+    behind = [comment for comment in shown if _member(comment.created, comment.id) > after]
     page = behind[:limit]
     is_last = len(page) == len(behind)
     last = (
         None if is_last else cursors.seal([_member(page[-1].created, page[-1].id)], label, secret)
     )
-    threads = thread_info.get_many([records.ThreadName(site, each.thread) for each in page])
+    threads = thread_info.get_many([records.ThreadName(site, comment.thread) for comment in page])
     replies = (
-        UnreadReply(each, thread.title if thread else "", thread.url if thread else "")
-        for each, thread in zip(page, threads, strict=True)
+        UnreadReply(comment, thread.title if thread else "", thread.url if thread else "")
+        for comment, thread in zip(page, threads, strict=True)
     )
     return InboxPage(len(shown), tuple(replies), last)
 
 
 def comments_in(site: str, author: str) -> list[str]:
     """Return the ids of all comments that an inbox contains, newest first."""
-    return [_comment_of(each) for each in _members(site, author)]
+    return [_comment_of(member) for member in _members(site, author)]
 
 
 def _lookup(ids: Sequence[str]) -> Iterator[reads.Entity]:
@@ -210,16 +216,16 @@ def mark_until(site: str, author: str, comment_id: str) -> int:
 
 
 def _mark(site: str, author: str, is_chosen: Callable[[str], bool]) -> int:
-    chosen = [each for each in _members(site, author) if is_chosen(each)]
+    chosen = [member for member in _members(site, author) if is_chosen(member)]
     for start in range(0, len(chosen), _AT_ONCE):
         part = dict.fromkeys(chosen[start : start + _AT_ONCE], False)
         for name in transactions.transaction(functools.partial(_leave, set_of(site, author), part)):
-            backlog.asked(name)
+            backlog.note_request(name)
     return len(chosen)
 
 
 def _leave(name: records.SetName, members: dict[str, bool]) -> tuple[records.SetName, ...]:
-    marked = many_marks.marking({name: members})
+    marked = many_marks.mark_many({name: members})
     transactions.apply(marked.writes)
     return marked.asking
 

@@ -50,10 +50,10 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
             moderator.
     """
     text = encryption.unseal(token, _PURPOSE, secret, now=now, term=TERM)
-    found = decoders.json(ModerationLink).decode(text)
-    if found.moderator not in _moderators(found.site, secret):
+    decoded = decoders.json(ModerationLink).decode(text)
+    if decoded.moderator not in _moderators(decoded.site, secret):
         raise errors.BadLink("link-revoked")
-    return found
+    return decoded
 
 
 def case(warrant: ModerationLink) -> records.Case:
@@ -96,4 +96,4 @@ def _moderators(site: str, secret: str) -> Iterator[str]:
 
 
 def _moderator(address: str, secret: str) -> str:
-    return keyed_hashes.text(keyed_hashes.keyed(secret, "moderator", address.lower()))
+    return keyed_hashes.text(keyed_hashes.keyed_digest(secret, "moderator", address.lower()))

@@ -105,19 +105,21 @@ class MailPlanner:
         comment = _comment(event.id, status)
         # If classifiers have not answered yet, their last answer decides whether moderators receive
         # mail (`classifier_requests`).
-        if comment is None or (status == Status.PENDING and classifier_answers.waits(comment.id)):
+        if comment is None or (
+            status == Status.PENDING and classifier_answers.is_waiting(comment.id)
+        ):
             return []
         if status == Status.PENDING:
             has_any = site_settings.get(comment.site).moderators
-            return [self._follow(mail_jobs.HeldCommentMail(event.id))] if has_any else []
-        return [self._follow(each) for each in self._told_of(event.id, comment)]
+            return [self._job_event(mail_jobs.HeldCommentMail(event.id))] if has_any else []
+        return [self._job_event(job) for job in self._mail_jobs_of(event.id, comment)]
 
-    def _told_of(self, event: str, comment: records.Comment) -> Iterator[mail_jobs.Told]:
+    def _mail_jobs_of(self, event: str, comment: records.Comment) -> Iterator[mail_jobs.Told]:
         themselves, _ = subscriptions.of_author(comment.site, comment.author.id)
         to: list[str] = []
-        if author := _answered(comment):
+        if author := _answered_author(comment):
             _, wanting = subscriptions.of_author(comment.site, author)
-            to = [each for each in wanting if each not in themselves]
+            to = [subscriber for subscriber in wanting if subscriber not in themselves]
             if to:
                 yield mail_jobs.ReplyMail(event, author, to)
         if thread_followers.subscribers(_thread(comment), limit=1).ids:
@@ -133,7 +135,7 @@ class MailPlanner:
         """
         errand = mail_jobs.decode(event.detail)
         if isinstance(errand, mail_jobs.ConfirmationMail | mail_jobs.LoginMail):
-            return self._ask(event, errand)
+            return self._send_link(event, errand)
         if isinstance(errand, mail_jobs.HeldCommentMail):
             return self._tell_moderators(event, errand)
         comment = _comment(errand.event, Status.APPROVED)
@@ -141,18 +143,20 @@ class MailPlanner:
             return []
         thread_info.fresh(_thread(comment))  # Refreshes the cached title for the mails.
         if isinstance(errand, mail_jobs.ReplyMail):
-            wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
-            return self._tell_replied(event, errand, comment, wanting)
+            wanting = subscriptions.subscribers_to_replies(errand.to, comment.site, errand.author)
+            return self._tell_about_reply(event, errand, comment, wanting)
         if isinstance(errand, mail_jobs.RepeatedMail):
             return self._tell_again(event, errand, comment)
         return self._tell_page(event, errand, comment)
 
-    def _ask(
+    def _send_link(
         self, event: outbox.Event, errand: mail_jobs.ConfirmationMail | mail_jobs.LoginMail
     ) -> list[event_rows.EventRow]:
         try:
             is_entry = isinstance(errand, mail_jobs.LoginMail)
-            made = (self._entry if is_entry else self._question)(event.id, errand.link)
+            made = (self._login_message if is_entry else self._confirmation_message)(
+                event.id, errand.link
+            )
         except (errors.BadLink, errors.BadInput):
             return []  # The link expired in the queue, or the address is no longer accepted.
         # Confirmation and sign-in mails are not charged to the site, because its owner cannot limit
@@ -162,7 +166,7 @@ class MailPlanner:
             raise Unsent(sent.reason)
         return []
 
-    def _question(self, event: str, asked: str) -> mime.MailMessage:
+    def _confirmation_message(self, event: str, asked: str) -> mime.MailMessage:
         now = self._clock()
         request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
         link = self._mail.link("confirm", asked)
@@ -170,7 +174,7 @@ class MailPlanner:
         question = compose.ConfirmationLinkMail(event, request.email, request.site, things, link)
         return compose.question(question, self._settings.mail_from, now=now)
 
-    def _entry(self, event: str, asked: str) -> mime.MailMessage:
+    def _login_message(self, event: str, asked: str) -> mime.MailMessage:
         now = self._clock()
         request = email_login.link_of(asked, secret=self._settings.secret, now=now)
         link = f"{self._settings.public_url}/sign-in#{asked}"
@@ -186,30 +190,32 @@ class MailPlanner:
         thread_info.fresh(_thread(comment))  # Refreshes the cached title.
         secret = self._settings.secret
         wanted = {
-            double_opt_in.subscriber_of(each, secret): each
-            for each in site_settings.get(comment.site).moderators
+            double_opt_in.subscriber_of(address, secret): address
+            for address in site_settings.get(comment.site).moderators
             # The ids in the event may have been derived with an older secret.
             if errand.to is None
-            or not set(errand.to).isdisjoint(double_opt_in.ids_of(each, secret))
+            or not set(errand.to).isdisjoint(double_opt_in.ids_of(address, secret))
         }
-        taken = [who for who, each in wanted.items() if self._may_tell_moderator(each)]
+        taken = [who for who, address in wanted.items() if self._may_tell_moderator(address)]
         made = (
-            self._mail.letter(
+            self._mail.message(
                 who, wanted[who], errand.event, comment, about=compose.MailReason.HELD
             )
             for who in taken
         )
-        letters = [letter for letter in made if letter is not None]
-        sent = self._post(letters, comment.site)
+        messages = [message for message in made if message is not None]
+        sent = self._post(messages, comment.site)
         again = [*sent.later, *sent.left]
         self._check_progress(event, sent)
-        return [self._later(mail_jobs.HeldCommentMail(errand.event, [who]), who) for who in again]
+        return [
+            self._retry_event(mail_jobs.HeldCommentMail(errand.event, [who]), who) for who in again
+        ]
 
     def _may_tell_moderator(self, address: str) -> bool:
         limit = rate_limits.Limit("moderators", self._settings.mails_per_day, _DAY)
         return rate_limits.take(limit, address, self._settings.secret, now=self._clock())
 
-    def _tell_replied(
+    def _tell_about_reply(
         self,
         event: outbox.Event,
         errand: mail_jobs.ReplyMail,
@@ -220,7 +226,7 @@ class MailPlanner:
         sent = self._tell(errand.event, comment, wanting, (name, compose.MailReason.REPLY))
         self._check_progress(event, sent)
         return [
-            self._later(mail_jobs.ReplyMail(errand.event, errand.author, [who]), who)
+            self._retry_event(mail_jobs.ReplyMail(errand.event, errand.author, [who]), who)
             for who in (*sent.later, *sent.left)
         ]
 
@@ -234,22 +240,24 @@ class MailPlanner:
     def _tell_page(
         self, event: outbox.Event, errand: mail_jobs.FollowerMail, comment: records.Comment
     ) -> list[event_rows.EventRow]:
-        found = thread_followers.subscribers(_thread(comment), after=errand.after, limit=PAGE)
-        to = [each for each in found.ids if each not in errand.besides]
+        page = thread_followers.subscribers(_thread(comment), after=errand.after, limit=PAGE)
+        to = [subscriber for subscriber in page.ids if subscriber not in errand.besides]
         sent = self._tell_followers(errand.event, comment, to)
         self._check_progress(event, sent)
-        follow = [self._later(mail_jobs.RepeatedMail(errand.event, who), who) for who in sent.later]
+        follow = [
+            self._retry_event(mail_jobs.RepeatedMail(errand.event, who), who) for who in sent.later
+        ]
         if sent.left:
             # When the server is available again, retry the rest of this page and the following
             # pages.
-            first = found.ids.index(sent.left[0])
-            before = found.ids[first - 1] if first else errand.after
+            first = page.ids.index(sent.left[0])
+            before = page.ids[first - 1] if first else errand.after
             rest = mail_jobs.FollowerMail(errand.event, errand.besides, before, errand.page + 1)
-            return [*follow, self._later(rest, "")]
-        if found.position is not None:
-            behind = found.position
+            return [*follow, self._retry_event(rest, "")]
+        if page.position is not None:
+            behind = page.position
             rest = mail_jobs.FollowerMail(errand.event, errand.besides, behind, errand.page + 1)
-            return [*follow, self._follow(rest)]
+            return [*follow, self._job_event(rest)]
         return follow
 
     def _tell_followers(self, event: str, comment: records.Comment, to: Sequence[str]) -> _Sent:
@@ -266,20 +274,22 @@ class MailPlanner:
         """Mail a comment to subscribers who have not reached their daily mail limit."""
         day, most = self._clock().date().isoformat(), self._settings.mails_per_day
         name, about = subscription
-        addresses = subscriptions.take(to, day=day, most=most) if to else {}
-        letters: list[comment_mail.AddressedMail] = []
+        addresses = subscriptions.reserve_mail(to, day=day, most=most) if to else {}
+        messages: list[comment_mail.AddressedMail] = []
         for who in to:
-            address = self._opened(addresses.get(who, ""))
+            address = self._readable_address(addresses.get(who, ""))
             if address:
                 ending = double_opt_in.Unsubscription(who, (name,))
-                letter = self._mail.letter(who, address, event, comment, about=about, ending=ending)
-                letters += [] if letter is None else [letter]
-        sent = self._post(letters, comment.site)
+                message = self._mail.message(
+                    who, address, event, comment, about=about, ending=ending
+                )
+                messages += [] if message is None else [message]
+        sent = self._post(messages, comment.site)
         if unsent := (*sent.left, *sent.later):
-            subscriptions.give_back(unsent, day=day)
+            subscriptions.release_mail(unsent, day=day)
         return sent
 
-    def _opened(self, stored: str) -> str:
+    def _readable_address(self, stored: str) -> str:
         try:
             return stored and double_opt_in.address(
                 stored, secret=self._settings.secret, now=self._clock()
@@ -295,30 +305,30 @@ class MailPlanner:
             raise Unsent(sent.reason)
 
     def _post(self, letters: Sequence[comment_mail.AddressedMail], site: str) -> _Sent:
-        sent = self._handed_over(letters)
+        sent = self._hand_over(letters)
         mails = sent.count - len(sent.left) - len(sent.later)
         usage.note(site, usage.UsageAmounts(mails=mails), now=self._clock())
         return sent
 
-    def _handed_over(self, letters: Sequence[comment_mail.AddressedMail]) -> _Sent:
+    def _hand_over(self, letters: Sequence[comment_mail.AddressedMail]) -> _Sent:
         later: list[str] = []
         reason = ""
         with smtp.SmtpClient(self._server) as session:
-            for number, letter in enumerate(letters):
-                outcome = session.send(letter.made)
+            for number, message in enumerate(letters):
+                outcome = session.send(message.made)
                 if outcome.end is End.GIVE_UP:
                     _log.warning("A mail was refused and will not be retried: %s", outcome.reason)
                 if outcome.end is End.RETRY:
                     reason = outcome.reason
                     if outcome.is_general:
-                        left = [each.to for each in letters[number:]]
+                        left = [unsent.to for unsent in letters[number:]]
                         return _Sent(len(letters), left, later, reason)
-                    later.append(letter.to)
+                    later.append(message.to)
         return _Sent(len(letters), [], later, reason)
 
     # --- Events that follow --------------------
 
-    def _follow(self, errand: mail_jobs.Told) -> event_rows.EventRow:
+    def _job_event(self, errand: mail_jobs.Told) -> event_rows.EventRow:
         # The event is due immediately: on App Engine, a sweep delivers it, and a claim ensures that
         # no other process delivers it.
         due = self._clock()
@@ -326,7 +336,7 @@ class MailPlanner:
             outbox.EventKind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
         )
 
-    def _later(self, errand: mail_jobs.Told, who: str) -> event_rows.EventRow:
+    def _retry_event(self, errand: mail_jobs.Told, who: str) -> event_rows.EventRow:
         """Make an event that retries unsent mail after a pause."""
         due = self._clock() + outbox.pause(1)
         name = _id_of(errand, who)
@@ -344,11 +354,11 @@ def _id_of(errand: mail_jobs.Told, who: str) -> str:
 def _comment(event: str, status: str) -> records.Comment | None:
     """Return an event's comment if it still has the given status, otherwise None."""
     row = reads.get(comment_rows.comment_key(event.partition(".")[0]))
-    found = None if row is None else conversion.comment_record(row)
-    return found if found is not None and found.status == status else None
+    comment = None if row is None else conversion.comment_record(row)
+    return comment if comment is not None and comment.status == status else None
 
 
-def _answered(comment: records.Comment) -> str:
+def _answered_author(comment: records.Comment) -> str:
     """Return the author id of the comment that a comment replies to; "" if there is none."""
     row = reads.get(comment_rows.comment_key(comment.reply_to)) if comment.reply_to else None
     return "" if row is None else str(row.author_id or "")

@@ -89,8 +89,8 @@ def follow(
             rate_limits.read(limit, now=now)
             if limit.is_empty:
                 raise errors.TooMany(retry_after=limit.wait(now))
-            changes.writes.append(limit.take())
-        if _number(author, thread.site) >= MOST:
+            changes.writes.append(limit.count_writes())
+        if _follow_count(author, thread.site) >= MOST:
             raise errors.Conflict("too-many-followed", limit=MOST)
         row = follow_rows.FollowRow(key=key, thread=thread.id, since=now)
         changes.writes.append(ownership.Writes(_OWNER, put=(row,)))
@@ -145,13 +145,13 @@ def page(site: str, author: str, *, limit: int, cursor: str | None, secret: str)
     query = _query(author, site, after=after, limit=limit)
     messages = list(reads.fetch(query))
     threads = [_record(message) for message in messages]
-    infos = thread_info.get_many([each.name for each in threads])
-    found = [
-        dataclasses.replace(each, info=info) for each, info in zip(threads, infos, strict=True)
+    infos = thread_info.get_many([follow.name for follow in threads])
+    follows = [
+        dataclasses.replace(follow, info=info) for follow, info in zip(threads, infos, strict=True)
     ]
-    if len(found) < limit:
-        return FollowedThreads(found, None)
-    return FollowedThreads(found, cursors.seal([messages[-1].key.path[-1].name], listing, secret))
+    if len(follows) < limit:
+        return FollowedThreads(follows, None)
+    return FollowedThreads(follows, cursors.seal([messages[-1].key.path[-1].name], listing, secret))
 
 
 def of_author(author: str, site: str | None = None) -> Iterator[FollowedThread]:
@@ -159,7 +159,9 @@ def of_author(author: str, site: str | None = None) -> Iterator[FollowedThread]:
     if not author:
         return
     query = _query(author, site) if site is not None else _everywhere(author)
-    yield from transactions.at_one_moment(lambda: [_record(each) for each in reads.fetch(query)])
+    yield from transactions.at_one_moment(
+        lambda: [_record(message) for message in reads.fetch(query)]
+    )
 
 
 def erase(author: str) -> None:
@@ -171,7 +173,7 @@ def erase(author: str) -> None:
         errors.Overloaded: the store is busy; repeating the call continues the erasure.
     """
     member = _member(author)
-    for name in set_search.naming(member):
+    for name in set_search.sets_with(member):
         set_compaction.erase(name, member)
 
 
@@ -181,7 +183,7 @@ def _member(author: str) -> str:
     return member
 
 
-def _number(author: str, site: str) -> int:
+def _follow_count(author: str, site: str) -> int:
     query = reads.Query(
         "Follow", ancestor=follow_rows.follower_key(author, site), limit=MOST, keys_only=True
     )
@@ -200,7 +202,7 @@ def _everywhere(author: str) -> reads.Query:
     """Return the query for an author's rows on all sites, which are one range of keys."""
     # Site ids sort after "" and before "~".
     first, behind = (
-        follow_rows.follow_key_of(author, each, follow_rows.FIRST) for each in ("", "~")
+        follow_rows.follow_key_of(author, edge, follow_rows.FIRST) for edge in ("", "~")
     )
     return reads.Query(
         "Follow",

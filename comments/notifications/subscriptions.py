@@ -92,7 +92,9 @@ def subscribe(
             row = subscription_rows.SubscriberRow(key=key, since=now, address=address)
             done.writes.append(ownership.Writes(_OWNER, put=(row,)))
         if wanted.replies:
-            done.writes.append(_put(subscriber, _REPLIES, wanted.owner, wanted, now=now))
+            done.writes.append(
+                _subscription_writes(subscriber, _REPLIES, wanted.owner, wanted, now=now)
+            )
         if wanted.thread:
             _join(subscriber, wanted, done)
         transactions.apply(*done.writes)
@@ -111,7 +113,7 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
 
     def body() -> thread_followers.FollowerChanges:
         done = thread_followers.FollowerChanges(token, now)
-        stored = _stored(subscriber)
+        stored = _stored_rows(subscriber)
         ended = [row for row in stored if row.key.id() in names]
         gone = [row.key for row in ended]
         if len(ended) == len(stored):
@@ -126,12 +128,16 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
     transactions.transaction(body).tell()
 
 
-def known(subscribers: Sequence[str]) -> str:
+def stored_id(subscribers: Sequence[str]) -> str:
     """Return the stored id among an address's possible ids, or the first id if none is stored."""
     if len(subscribers) > 1:
         rows = _subscribers(subscribers)
         return next(
-            (each for each, row in zip(subscribers, rows, strict=True) if row is not None),
+            (
+                subscriber
+                for subscriber, row in zip(subscribers, rows, strict=True)
+                if row is not None
+            ),
             subscribers[0],
         )
     return subscribers[0]
@@ -168,7 +174,7 @@ def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
 
 
 def of_subscriber(subscriber: str) -> list[Found]:
-    return [Found(row.key.id(), row.list or "") for row in _stored(subscriber)]
+    return [Found(row.key.id(), row.list or "") for row in _stored_rows(subscriber)]
 
 
 def forget(subscriber: str, *, now: datetime) -> None:
@@ -176,8 +182,8 @@ def forget(subscriber: str, *, now: datetime) -> None:
 
     Lists may contain the id until they are compacted.
     """
-    while found := of_subscriber(subscriber)[:_AT_ONCE]:
-        unsubscribe(subscriber, [each.name for each in found], now=now)
+    while batch := of_subscriber(subscriber)[:_AT_ONCE]:
+        unsubscribe(subscriber, [subscription.name for subscription in batch], now=now)
 
 
 def end_of(site: str, author: str, *, now: datetime) -> None:
@@ -209,18 +215,22 @@ def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
     return list(everybody), [path[0].name for path in paths if path[1].name == replies]
 
 
-def wants_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
+def subscribers_to_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
     """Return those of the given subscribers who subscribe to replies to an author."""
     name = _name(_REPLIES, counter_rows.author_name(site, author))
-    rows = reads.get_multi([subscription_rows.subscription_key(each, name) for each in subscribers])
-    return [each for each, row in zip(subscribers, rows, strict=True) if row is not None]
+    rows = reads.get_multi(
+        [subscription_rows.subscription_key(subscriber, name) for subscriber in subscribers]
+    )
+    return [
+        subscriber for subscriber, row in zip(subscribers, rows, strict=True) if row is not None
+    ]
 
 
-def shared(subscribers: Sequence[str], name: str) -> list[str]:
+def shared_addresses(subscribers: Sequence[str], name: str) -> list[str]:
     """Return the encrypted addresses of subscribers who share them in this subscription."""
-    keys = [subscription_rows.subscription_key(each, name) for each in subscribers]
+    keys = [subscription_rows.subscription_key(subscriber, name) for subscriber in subscribers]
     rows = zip(subscribers, reads.get_multi(keys), strict=True)
-    sharing = [each for each, row in rows if row is not None and row.shares]
+    sharing = [subscriber for subscriber, row in rows if row is not None and row.shares]
     return [row.address for row in _subscribers(sharing) if row is not None]
 
 
@@ -253,14 +263,14 @@ def name_of_thread(thread: records.ThreadName) -> str:
     return _name(_THREAD, comment_rows.thread_key_name(thread))
 
 
-def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
+def reserve_mail(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
     """Count one mail today for each subscriber, and return their encrypted addresses by id.
 
     Subscribers who have unsubscribed, or who have already received `most` mails today, are omitted.
     """
 
     def body() -> dict[str, str]:
-        found: dict[str, str] = {}
+        by_id: dict[str, str] = {}
         put: list[schema.StoredRow] = []
         for row in _subscribers(subscribers):
             if row is None:
@@ -270,15 +280,15 @@ def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
             if row.sent < most:
                 row.sent += 1
                 put.append(row)
-                found[row.key.id()] = row.address
+                by_id[row.key.id()] = row.address
         transactions.apply(ownership.Writes(_OWNER, put=tuple(put)))
-        return found
+        return by_id
 
     return transactions.transaction(body)
 
 
-def give_back(subscribers: Sequence[str], *, day: str) -> None:
-    """Undo what `take` counted for subscribers whose mail was not sent."""
+def release_mail(subscribers: Sequence[str], *, day: str) -> None:
+    """Undo what `reserve_mail` counted for subscribers whose mail was not sent."""
 
     def body() -> None:
         rows = _subscribers(subscribers)
@@ -301,10 +311,12 @@ def _join(
     was = reads.get(key) is not None
     done.mark(thread_followers.set_of_key(wanted.thread), subscriber, follows=True)
     done.count(wanted.site, wanted.thread, was=was, follows=True)
-    done.writes.append(_put(subscriber, _THREAD, wanted.thread, wanted, now=done.now))
+    done.writes.append(
+        _subscription_writes(subscriber, _THREAD, wanted.thread, wanted, now=done.now)
+    )
 
 
-def _put(
+def _subscription_writes(
     subscriber: str, kind: str, about: str, wanted: SubscriptionTarget, *, now: datetime
 ) -> ownership.Writes:
     row = subscription_rows.SubscriptionRow(
@@ -319,10 +331,12 @@ def _put(
 
 
 def _subscribers(subscribers: Sequence[str]) -> list[subscription_rows.SubscriberRow | None]:
-    return reads.get_multi([subscription_rows.subscriber_key(each) for each in subscribers])
+    return reads.get_multi(
+        [subscription_rows.subscriber_key(subscriber) for subscriber in subscribers]
+    )
 
 
-def _stored(subscriber: str) -> list[subscription_rows.SubscriptionRow]:
+def _stored_rows(subscriber: str) -> list[subscription_rows.SubscriptionRow]:
     names = reads.names("Subscription", ancestor=subscription_rows.subscriber_key(subscriber))
     rows = reads.get_multi([subscription_rows.subscription_key(subscriber, name) for name in names])
     return [row for row in rows if row is not None]

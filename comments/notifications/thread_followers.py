@@ -53,8 +53,8 @@ class FollowerChanges:
     def mark(
         self, name: records.SetName, member: str, *, follows: bool, asks: bool = False
     ) -> None:
-        """Add a member to a thread's followers or remove it (see `membership.marking`)."""
-        marked = membership.marking(name, member, belongs=follows, asks=asks)
+        """Add a member to a thread's followers or remove it (see `membership.mark_within`)."""
+        marked = membership.mark_within(name, member, belongs=follows, asks=asks)
         self.writes.append(marked.writes)
         self._asking += [name] if marked.asks else []
 
@@ -64,14 +64,14 @@ class FollowerChanges:
             return
         one = counting.Following(thread)
         change = outbox.Followed(one if was else None, one if follows else None)
-        event, writes = outbox.followed(site, thread, self._token, change, now=self.now)
+        event, writes = outbox.follow_writes(site, thread, self._token, change, now=self.now)
         self.writes.append(writes)
         self._events.append(event)
 
     def tell(self) -> None:
         """Pass the requested compactions and the events to the backlog."""
         for name in self._asking:
-            backlog.asked(name)
+            backlog.note_request(name)
         for event in self._events:
             backlog.tell(event)
 
@@ -111,11 +111,13 @@ def count(thread: records.ThreadName) -> FollowerCount:
     """Count a thread's followers in the set itself, both numbers at one moment."""
     name = set_of(thread)
     return transactions.snapshot(
-        lambda: FollowerCount(membership.counted(name), membership.counted(name, after=READER))
+        lambda: FollowerCount(
+            membership.count_within(name), membership.count_within(name, after=READER)
+        )
     )
 
 
-def counted(thread: records.ThreadName) -> int:
+def follower_count(thread: records.ThreadName) -> int:
     """Return a thread's number of followers, including changes that are not counted yet.
 
     The function reads the thread's counter and its uncounted events, but not the set.
@@ -123,12 +125,12 @@ def counted(thread: records.ThreadName) -> int:
 
     def body() -> int:
         (numbers,) = totals.of_threads([thread])
-        return numbers.get(counting.FOLLOWERS, 0) + uncounted(thread)
+        return numbers.get(counting.FOLLOWERS, 0) + pending_count(thread)
 
     return transactions.snapshot(body)
 
 
-def uncounted(thread: records.ThreadName) -> int:
+def pending_count(thread: records.ThreadName) -> int:
     """Return what undelivered events will add to a thread's number of followers."""
     pending = counting.total(
         counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
@@ -137,8 +139,8 @@ def uncounted(thread: records.ThreadName) -> int:
     return sum(pending.values())
 
 
-def followed(site: str) -> list[str]:
+def followed_thread_ids(site: str) -> list[str]:
     """Return the ids of a site's threads that have a set, except ids stored only as a digest."""
     prefix = f"{_PURPOSE}{site}/"
-    known = set_search.known()
+    known = set_search.stored_texts()
     return [text.removeprefix(prefix) for text in known if text.startswith(prefix)]

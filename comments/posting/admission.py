@@ -216,7 +216,7 @@ class PreparedPost:
         _check_options(self._text.author, site)
         if site.budget != records.NO_BUDGET:
             budgets.check(site, now=self._now)
-            limits = budgets.guarded(site, limits, now=self._now)
+            limits = budgets.tighten(site, limits, now=self._now)
         is_unproven = self._sent.is_plain and holds_forms(site, limits)
         if is_unproven:
             self._held = _UNPROVEN
@@ -258,7 +258,7 @@ class PreparedPost:
     def _choose_rows(self, limits: post_limits.PostLimits, *, is_form: bool) -> None:
         site, secret = self._request.site.id, self._request.settings.secret
         author, body = self._text.author.id, self._text.body
-        counts = self._book.asks("repeated")
+        counts = self._book.has_condition("repeated")
         is_known = bool(author) and (self._is_member or not counts)
         self._most_texts = limits.same_texts
         self._digest = (
@@ -277,11 +277,11 @@ class PreparedPost:
         if self._by_author is None or self._by_text is None:
             if limits.posts_per_network or self._once != rate_limits.NOTHING or has_text:
                 self._count_network(limits.posts_per_network)
-            found = (self._by_network, self._by_author, self._by_text)
-            if is_form and any(found):
+            candidates = (self._by_network, self._by_author, self._by_text)
+            if is_form and any(candidates):
                 self._around.append(rate_limits.RateLimitBucket(FORMS, site, secret))
-        found = (self._by_network, self._by_author, self._by_text)
-        self._journals = [journal for journal in found if journal is not None]
+        candidates = (self._by_network, self._by_author, self._by_text)
+        self._journals = [journal for journal in candidates if journal is not None]
         if self._journals:
             self.buckets = [*self._journals, *self._around]
             self.line = f"admission/{self._journals[0].key.id()}"
@@ -329,8 +329,8 @@ class PreparedPost:
             return True
         self._doubt = self._held
         if not is_retry:
-            shared.keep(self._count())
-            if self._by_text is not None and self._book.asks("repeated"):
+            shared.keep(self._count_writes())
+            if self._by_text is not None and self._book.has_condition("repeated"):
                 self._repeats = self._by_text.count
         return is_retry
 
@@ -352,7 +352,7 @@ class PreparedPost:
             raise
         return False
 
-    def _count(self) -> Iterator[ownership.Writes]:
+    def _count_writes(self) -> Iterator[ownership.Writes]:
         at = int(self._now.timestamp())
         mark = rate_limits.CountedItem(at, self._what, self._digest, self._once)
         # If the text's row is only a counter, its mark omits the digests, because marks with a
@@ -360,9 +360,9 @@ class PreparedPost:
         counted = rate_limits.CountedItem(at, self._what)
         for journal in self._journals:
             is_counter = journal is self._by_text and not self._limits_texts
-            yield journal.note(counted if is_counter else mark)
+            yield journal.note_writes(counted if is_counter else mark)
         for bucket in self._around:
-            yield bucket.take()
+            yield bucket.count_writes()
 
     def _raise_problem(self) -> None:
         if self._problem is not None:
@@ -457,4 +457,4 @@ def _text_digest(site: str, body: str, secret: str) -> bytes:
     plain = _BLANK.sub(" ", body).strip().casefold()
     if len(plain) < SHORTEST_TEXT:
         return rate_limits.NOTHING
-    return keyed_hashes.keyed(secret, "text", site, plain)[:8]
+    return keyed_hashes.keyed_digest(secret, "text", site, plain)[:8]

@@ -7,7 +7,8 @@ per network is limited (`client_networks`). The limit applies across all process
 voters are counted in the store.
 
 `scheduler` starts the counting. The first vote after a count adds the comment to this process's
-backlog. If the process stops before it counts the votes, `waiting` finds the comment later.
+backlog. If the process stops before it counts the votes, `waiting_comments` finds the comment
+later.
 """
 
 import dataclasses
@@ -28,14 +29,14 @@ from comments.tree import changes, values, votes
 
 MOST_OWN = 1000  # Votes in one response.
 MOST_UNCOUNTED = 20  # Comments in one response; each costs three reads.
-_AT_ONCE = 1000  # Maximum number of comments that one call of `waiting` returns.
+_AT_ONCE = 1000  # Maximum number of comments that one call of `waiting_comments` returns.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OwnVotesPage:
     """A voter's votes on a thread's comments, by comment id. `cursor` leads to the next page.
 
-    `uncounted` is what the scores of comments with recent votes lack (`votes.uncounted`).
+    `uncounted` is what the scores of comments with recent votes lack (`votes.uncounted_sums`).
     """
 
     votes: dict[str, int]
@@ -43,7 +44,7 @@ class OwnVotesPage:
     uncounted: dict[str, int]
 
 
-def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest) -> str:
+def newcomer_id(comment_id: str, proof: str, key: str | None, request: SiteRequest) -> str:
     """Return a voter id for a caller without a token. A retried request gets the same id.
 
     Raises:
@@ -61,8 +62,8 @@ def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest)
         return f"g:{keyed_hashes.text(secrets.token_bytes(16))}"
     secret, network = request.settings.secret, request.sender.network
     made = keyed_hashes.every(secret, "voter", comment_id, network, key)
-    current, *before = (f"g:{keyed_hashes.text(each)}" for each in made)
-    return next((each for each in before if votes.has(comment_id, each)), current)
+    current, *before = (f"g:{keyed_hashes.text(digest)}" for digest in made)
+    return next((voter for voter in before if votes.has(comment_id, voter)), current)
 
 
 def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
@@ -78,9 +79,9 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
     network, settings, now = request.sender.network, request.settings, request.now
     around = ((network, 1), *client_networks.around(network))
     places = tuple(
-        _place(comment_id, voter, *each, secret, is_past=number > 0)
-        for number, secret in enumerate(secret_rotation.accepted(settings.secret))
-        for each in around
+        _place(comment_id, voter, *area, secret, is_past=number > 0)
+        for number, secret in enumerate(secret_rotation.accepted_secrets(settings.secret))
+        for area in around
     )
     ballot = votes.Ballot(comment_id, request.site.id, voter, value, places)
     firsts: list[bool] = []
@@ -96,7 +97,7 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
     # Votes from one network conflict on the network's row, so they take turns within the process.
     transactions.transaction(body, line=f"votes/{places[len(around) - 1].network}")
     if any(firsts):
-        backlog.voted(records.VotedComment(comment_id))
+        backlog.note_vote(records.VotedComment(comment_id))
 
 
 def _check_options(request: SiteRequest) -> None:
@@ -116,7 +117,7 @@ def _place(
     )
 
 
-def own(
+def own_votes(
     name: records.ThreadName, voter_id: str, *, limit: int, cursor: str | None, secret: str
 ) -> OwnVotesPage:
     """List a voter's votes on a thread's comments.
@@ -132,18 +133,18 @@ def own(
     if cursor is not None:
         sign, comment_id = cursors.unseal(cursor, listing, secret)
         after = (sign, comment_id)
-    found = votes.own(name, voter_id, after=after, limit=limit)
-    last = None if found.last is None else cursors.seal(found.last, listing, secret)
-    return OwnVotesPage(found.votes, last, {} if after else _uncounted(name, found.votes))
+    mine = votes.own(name, voter_id, after=after, limit=limit)
+    last = None if mine.last is None else cursors.seal(mine.last, listing, secret)
+    return OwnVotesPage(mine.votes, last, {} if after else _uncounted_sums(name, mine.votes))
 
 
-def _uncounted(name: records.ThreadName, mine: Container[str]) -> dict[str, int]:
+def _uncounted_sums(name: records.ThreadName, mine: Container[str]) -> dict[str, int]:
     """Return the uncounted votes of a thread's comments, first of those with own votes.
 
     Other comments are included, because the voter may have withdrawn a vote that is still counted.
     """
-    waiting = sorted(votes.waiting(name), key=lambda each: (each not in mine, each))
-    return votes.uncounted(waiting[:MOST_UNCOUNTED])
+    waiting = sorted(votes.waiting_comments(name), key=lambda each: (each not in mine, each))
+    return votes.uncounted_sums(waiting[:MOST_UNCOUNTED])
 
 
 def count(comment_id: str, *, now: datetime) -> None:
@@ -151,7 +152,7 @@ def count(comment_id: str, *, now: datetime) -> None:
 
     If the comment is retracted or missing, delete its votes instead.
     """
-    _until_done(lambda: _count(comment_id, now) if votes.waits(comment_id) else _DONE)
+    _until_done(lambda: _count(comment_id, now) if votes.is_waiting(comment_id) else _DONE)
 
 
 def mend(comment_id: str, *, now: datetime) -> None:
@@ -177,7 +178,7 @@ def _until_done(body: Callable[[], _Step]) -> None:
     if step.change is not None and step.change.event:
         comment = step.change.comment
         backlog.tell(step.change.event)
-        backlog.changed(records.ThreadName(comment.site, comment.thread))
+        backlog.note_changes(records.ThreadName(comment.site, comment.thread))
 
 
 def _count(comment_id: str, now: datetime) -> _Step:
@@ -187,30 +188,30 @@ def _count(comment_id: str, now: datetime) -> _Step:
         return _forget(comment_id)
     if change.comment.status is records.Status.RETRACTED:
         return _forget(comment_id)
-    transactions.apply(*change.writes, votes.counted(comment_id))
+    transactions.apply(*change.writes, votes.counted_mark_writes(comment_id))
     return _Step(is_last=True, change=change)
 
 
 def _forget(comment_id: str) -> _Step:
     """Delete a batch of a comment's votes. If no votes are left, mark the comment as counted."""
-    forgotten = votes.forgotten(comment_id)
-    transactions.apply(forgotten if forgotten.keys else votes.counted(comment_id))
+    forgotten = votes.deletion_writes(comment_id)
+    transactions.apply(forgotten if forgotten.keys else votes.counted_mark_writes(comment_id))
     return _Step(is_last=not forgotten.keys)
 
 
-def waiting(now: datetime) -> Sequence[records.VotedComment]:
+def waiting_comments(now: datetime) -> Sequence[records.VotedComment]:
     """Return at most `_AT_ONCE` comments with votes that are due for counting."""
-    return [records.VotedComment(comment_id) for comment_id in votes.due(now, _AT_ONCE)]
+    return [records.VotedComment(comment_id) for comment_id in votes.due_comments(now, _AT_ONCE)]
 
 
 def expire(now: datetime) -> int:
     """Delete voters' networks whose retention time has ended, and return their number."""
     number = 0
-    while found := votes.expired(now):
-        transactions.transaction(functools.partial(_forget_networks, found, now))
-        number += len(found)
+    while keys := votes.expired_networks(now):
+        transactions.transaction(functools.partial(_forget_networks, keys, now))
+        number += len(keys)
     return number
 
 
-def _forget_networks(found: list[schema.RowKey], now: datetime) -> None:
-    transactions.apply(votes.without(found, now=now))
+def _forget_networks(keys: list[schema.RowKey], now: datetime) -> None:
+    transactions.apply(votes.network_deletion_writes(keys, now=now))

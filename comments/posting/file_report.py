@@ -39,7 +39,7 @@ TRUSTED = 5  # other approved comments on the site
 _RULE = "reports"
 
 
-def newcomer(proof: str, request: SiteRequest) -> str:
+def newcomer_id(proof: str, request: SiteRequest) -> str:
     """Return an author id for a caller without a token, derived from the caller's proof of work.
 
     Return "" if the site requires no proof.
@@ -60,10 +60,10 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
     """
     site, network, now = request.site.id, request.sender.network, request.now
     secret, is_vouched = request.settings.secret, author.startswith(author_ids.ACCOUNT)
-    said = _said(author, network)
+    said = _identifiers(author, network)
     people = [
-        [reports.person(comment_id, each, under) for each in said]
-        for under in secret_rotation.accepted(secret)
+        [reports.person(comment_id, identifier, under) for identifier in said]
+        for under in secret_rotation.accepted_secrets(secret)
     ]
     limit = rulebook.current(site).reports
     bucket = rate_limits.Network(PER_NETWORK, network, secret)
@@ -82,21 +82,21 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
         if bucket.is_empty:
             raise errors.TooMany(retry_after=bucket.wait(now))
         if stored.status != Status.APPROVED:
-            transactions.apply(bucket.take())
+            transactions.apply(bucket.count_writes())
             return None  # authors still see their shadowed comments as approved
         fresh = reports.fresh(comment_id, site, now=now)
         added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
         if added is None:
-            transactions.apply(bucket.take())
+            transactions.apply(bucket.count_writes())
             return None
-        transactions.apply(bucket.take(), reports.written(added))
+        transactions.apply(bucket.count_writes(), reports.report_writes(added))
         is_enough = _is_enough(added, stored, limit, now)
-        return _held(reports.told(added), act, now) if is_enough else None
+        return _hold(reports.summarize(added), act, now) if is_enough else None
 
     change = transactions.transaction(body, line=comment_id)
     if change is not None and change.event:
         backlog.tell(change.event)
-        backlog.erased(records.ThreadName(change.comment.site, change.comment.thread))
+        backlog.note_erasure(records.ThreadName(change.comment.site, change.comment.thread))
 
 
 def _is_seen(comment: comment_rows.CommentRow, reader: str) -> bool:
@@ -106,10 +106,10 @@ def _is_seen(comment: comment_rows.CommentRow, reader: str) -> bool:
     """
     is_own = bool(reader) and comment.author_id == reader
     status = Status(comment.status)
-    return (presentation.seeming(status) if is_own else status) is Status.APPROVED
+    return (presentation.status_for_author(status) if is_own else status) is Status.APPROVED
 
 
-def _said(author: str, network: str) -> list[str]:
+def _identifiers(author: str, network: str) -> list[str]:
     """Return the identifiers by which a reporter is recognized."""
     said = [f"network {network}", *([f"author {author}"] if author else [])]
     if not author.startswith(author_ids.ACCOUNT):
@@ -147,14 +147,14 @@ def _is_trusted(comment: comment_rows.CommentRow, now: datetime) -> bool:
     return counter_rows.numbers_of(row).get(counting.APPROVED, 0) > TRUSTED
 
 
-def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.ChangeResult:
+def _hold(told: reports.ReportSummary, act: audit_log.Act, now: datetime) -> values.ChangeResult:
     """Hold a comment in the transaction of the report that reaches the limit."""
     why = ", ".join(f"{name} {number}" for name, number in sorted(told.reasons.items()))
-    found = tuple(
+    hold_reasons = tuple(
         HoldReason(f"reported-{name}", {"count": number})
         for name, number in sorted(told.reasons.items())
     )
-    ruling = Ruling(Status.PENDING, _RULE, why, found)
+    ruling = Ruling(Status.PENDING, _RULE, why, hold_reasons)
     change = status_changes.judge(
         told.comment, ruling, status_changes.Decision(act, now, lambda _: None)
     )

@@ -63,7 +63,7 @@ def post(sent: admission.Submission, request: SiteRequest) -> Posted:
     """
     site, now = request.site, request.now
     limits, book = post_limits.of(site, request.settings), rulebook.current(site.id)
-    draft, text = _prepared(sent, request, book, pace=limits.posts_per_thread)
+    draft, text = _prepare(sent, request, book, pace=limits.posts_per_thread)
     prepared = admission.prepare(sent, draft, text, book, request, limits=limits)
     try:
         change = post_storage.store(prepared)
@@ -71,14 +71,14 @@ def post(sent: admission.Submission, request: SiteRequest) -> Posted:
         usage.doubt(site.id, draft.id, now=now)
         raise
     if change.is_new:
-        usage.posted(site.id, draft.id, now=now)
+        usage.count_post(site.id, draft.id, now=now)
     if not request.settings.works_between_requests:
         usage.flush_old()
     is_authors = bool(text.author.id) or change.is_new or change.is_from_origin
     return Posted(change.comment, change.is_new, is_authors)
 
 
-def _prepared(
+def _prepare(
     sent: admission.Submission, request: SiteRequest, book: rulebook.Rulebook, *, pace: int
 ) -> tuple[values.Draft, screening.ScreenedText]:
     """Make the draft to store and the text to screen, without writing to the store.
@@ -87,7 +87,7 @@ def _prepared(
     author's account if the site has banned a mailbox.
     """
     site, now, current = request.site, request.now, request.settings.secret
-    author, brought, text = _cleaned(sent, site)
+    author, brought, text = _clean(sent, site)
     network = request.sender.network
     name = records.ThreadName(site.id, sent.thread)
     digest, secret = _digest(current, name, author, sent.key)
@@ -95,16 +95,16 @@ def _prepared(
     parts = (author.name, author.website, author.email, sent.parent or "", text.body)
     # The hash is keyed because all parts except the e-mail address are public, so a plain hash
     # would let an attacker confirm a guessed address.
-    fingerprint = keyed_hashes.keyed(secret, "post", *parts)
+    fingerprint = keyed_hashes.keyed_digest(secret, "post", *parts)
     origin, came_from = b"", ""
     if sent.key is not None and not author.id:
         # This hash recognizes the network if a newcomer retries the post later.
-        origin = keyed_hashes.keyed(secret, "origin", made, network)[:8]
+        origin = keyed_hashes.keyed_digest(secret, "origin", made, network)[:8]
     if not author.id.startswith(author_ids.ACCOUNT):
         # A later ban of this guest may include the network. Accounts are banned by id.
-        came_from = caller_marks.kept(site.id, network, current, now=now)
+        came_from = caller_marks.seal_mark(site.id, network, current, now=now)
     # A retry of a newcomer's first post gets the same author id.
-    guest = keyed_hashes.text(keyed_hashes.keyed(secret, "guest", digest.hex()))
+    guest = keyed_hashes.text(keyed_hashes.keyed_digest(secret, "guest", digest.hex()))
     stored = msgspec.structs.replace(
         author,
         id=author.id or author_ids.guest(guest, now),
@@ -125,10 +125,10 @@ def _prepared(
         pace=pace,
     )
     said = screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)
-    return draft, _marked(said, book, request) if book.bans else said
+    return draft, _with_marks(said, book, request) if book.bans else said
 
 
-def _cleaned(
+def _clean(
     sent: admission.Submission, site: records.Site
 ) -> tuple[records.Author, naming.Brought, values.RenderedText]:
     """Clean the author, the thread data and the text."""
@@ -148,7 +148,7 @@ def _cleaned(
     named = categories.canonical_set(sent.categories) if sent.categories else ()
     # Keep only the site's own categories; otherwise, a thread's first author could invent new
     # categories.
-    known = tuple(each for each in named if each in site.categories)
+    known = tuple(category for category in named if category in site.categories)
     text = values.RenderedText(body, rendering.render_markdown(body), rendering.RENDERER)
     return author, naming.Brought(title, url, known), text
 
@@ -166,8 +166,8 @@ def _digest(
     # same values, key and text look like one guest who retries a request.
     speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
     current, *before = (
-        (keyed_hashes.keyed(each, "comment", name.site, name.id, speaker, key), each)
-        for each in secret_rotation.accepted(secret)
+        (keyed_hashes.keyed_digest(accepted, "comment", name.site, name.id, speaker, key), accepted)
+        for accepted in secret_rotation.accepted_secrets(secret)
     )
     return next((made for made in before if _is_there(keyed_hashes.text(made[0]))), current)
 
@@ -176,7 +176,7 @@ def _is_there(comment_id: str) -> bool:
     return reads.get(comment_rows.comment_key(comment_id)) is not None
 
 
-def _marked(
+def _with_marks(
     text: screening.ScreenedText, book: rulebook.Rulebook, request: SiteRequest
 ) -> screening.ScreenedText:
     """Add the caller marks by which bans recognize the text's author.

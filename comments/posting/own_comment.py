@@ -48,7 +48,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
     """
     cleaned = cleaning.clean_body(body)
     text = values.RenderedText(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
-    thread, book = _known_before(comment_id)
+    thread, book = _thread_and_rulebook(comment_id)
     detail = screening.questions(book, author_id, sender, settings.secret, now=now)
 
     def check(comment: records.Comment) -> records.Ruling | None:
@@ -70,7 +70,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         transactions.apply(*change.writes)
         return change
 
-    return _erased(transactions.transaction(verb, line=comment_id))
+    return _announce(transactions.transaction(verb, line=comment_id))
 
 
 def editable_until(
@@ -111,16 +111,16 @@ def retract(
         writes = change.writes
         if change.event:
             name = records.ThreadName(change.comment.site, change.comment.thread)
-            writes = (*writes, votes.ended(comment_id, name, now=now))
+            writes = (*writes, votes.scheduled_deletion_writes(comment_id, name, now=now))
         transactions.apply(*writes)
         return change
 
-    comment = _erased(transactions.transaction(verb, line=comment_id))
-    backlog.voted(records.VotedComment(comment_id))
+    comment = _announce(transactions.transaction(verb, line=comment_id))
+    backlog.note_vote(records.VotedComment(comment_id))
     return comment
 
 
-def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Rulebook]:
+def _thread_and_rulebook(comment_id: str) -> tuple[records.Thread | None, rulebook.Rulebook]:
     """Read a comment's thread and its site's rulebook before the transaction.
 
     Reading the thread in the transaction would make edits conflict with new roots. If the comment
@@ -133,10 +133,10 @@ def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Rule
     return thread and conversion.thread_record(thread), rulebook.current(row.site)
 
 
-def _erased(change: values.ChangeResult) -> records.Comment:
+def _announce(change: values.ChangeResult) -> records.Comment:
     comment = change.comment
     backlog.tell(change.event)
-    backlog.erased(records.ThreadName(comment.site, comment.thread))
+    backlog.note_erasure(records.ThreadName(comment.site, comment.thread))
     return comment
 
 

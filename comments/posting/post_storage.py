@@ -59,7 +59,7 @@ def store(post: PreparedPost) -> values.ChangeResult:
     if isinstance(result, errors.CodedError):
         raise result
     if result.is_new and result.comment.listed:
-        backlog.changed(draft.name)
+        backlog.note_changes(draft.name)
     backlog.tell(result.event)
     return result
 
@@ -77,10 +77,10 @@ def _store(posts: Sequence[PreparedPost], has_run: bool) -> Sequence[_Result]:  
         # help.
         if all(post.draft.reply_to is not None for post in posts):
             turn = stack.enter_context(sharding.turn(posts[0].draft.name))
-        return transactions.transaction(lambda: _run(posts, turn), has_run=has_run)
+        return transactions.transaction(lambda: _store_all(posts, turn), has_run=has_run)
 
 
-def _run(posts: Sequence[PreparedPost], turn: sharding.TransactionShard) -> Sequence[_Result]:
+def _store_all(posts: Sequence[PreparedPost], turn: sharding.TransactionShard) -> Sequence[_Result]:
     """Run the transaction's body: read everything in one look-up, decide, write.
 
     A refusal is returned, not raised, because the other posts and the counts of admission must be
@@ -91,12 +91,12 @@ def _run(posts: Sequence[PreparedPost], turn: sharding.TransactionShard) -> Sequ
     rows = reads.get_multi([*placed.keys, *counted.keys])
     placed.fill(rows[: len(placed.keys)])
     counted.fill(rows[len(placed.keys) :])
-    results = [_placed(post, placed, counted) for post in posts]
+    results = [_place(post, placed, counted) for post in posts]
     transactions.apply(*placed.writes(), counted.writes())
     return results
 
 
-def _placed(
+def _place(
     post: PreparedPost, placed: placement.Placement, counted: rate_limits.SharedBuckets
 ) -> _Result:
     """Admit, screen and place a post."""

@@ -19,7 +19,7 @@ from comments.reading.materialized import (
     thread_view,
 )
 from comments.reading.materialized.view_cache import HOLDINGS
-from comments.reading.page_source import Found
+from comments.reading.page_source import PageData
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
@@ -36,14 +36,14 @@ class RecentDiscussions(ListingPage):
         self._is_first = asked.is_first
         self._scheme = scheme
 
-    def _cut(self, found: Found) -> presentation.ThreadPage:
-        view = view_of(found, self._shape)
+    def _cut_page(self, source: PageData) -> presentation.ThreadPage:
+        view = view_of(source, self._shape)
         order = arrangements.Recent(view, view.scheme(self._scheme))
-        return self._arranged(view, order, self._sealed)
+        return self._page_in_order(view, order, self._seal_cursor)
 
     def _query(self) -> presentation.ThreadPage:
         self._shown = view = _whole_view(self.name, self._shape)
-        return self._cut(view)
+        return self._cut_page(view)
 
 
 class BestDiscussions(ListingPage):
@@ -64,30 +64,30 @@ class BestDiscussions(ListingPage):
             errors.CursorExpired: the cursor's ranking no longer exists.
         """
         tag = super().look(age)
-        if self.asked.cursor is not None and self._found is not None:
-            view = view_of(self._found)
+        if self.asked.cursor is not None and self._source is not None:
+            view = view_of(self._source)
             if view.shape == self._shape:
-                self._ranked(view)
+                self._load_ranking(view)
             # Even if the tag is the same, the page must not be reused, because it also expires with
             # its ranking.
             self.lasts = ""
         return tag
 
-    def _ranked(self, view: merged_view.View) -> tuple[str, ranking.Ranking]:
+    def _load_ranking(self, view: merged_view.View) -> tuple[str, ranking.Ranking]:
         best = view.directory.content.best
         newest = "" if best is None else best.ranking
         key = newest if self.asked.cursor is None else self._ranking
         if best is not None and best.ranked and key == newest:
-            return key, ranking.of_listed(best.ranked)
-        found = HOLDINGS.get().load_ranking(self.name, key, is_newest=key == newest)
-        if found is None:
+            return key, ranking.of_hashes(best.ranked)
+        ranked = HOLDINGS.get().load_ranking(self.name, key, is_newest=key == newest)
+        if ranked is None:
             raise errors.CursorExpired if self.asked.cursor else directories.DirectoryOutdated
-        return key, found
+        return key, ranked
 
-    def _cut(self, found: Found) -> presentation.ThreadPage:
-        view, asked = view_of(found, self._shape), self.asked
+    def _cut_page(self, source: PageData) -> presentation.ThreadPage:
+        view, asked = view_of(source, self._shape), self.asked
         scheme = view.scheme(self._scheme)
-        key, ranked = self._ranked(view)
+        key, ranked = self._load_ranking(view)
 
         def seal(view: merged_view.View, sort_hash: str) -> str:
             return cursors.seal([key, sort_hash], self._label, asked.secret, shape=view.shape)
@@ -96,7 +96,7 @@ class BestDiscussions(ListingPage):
         best, end = view.directory.content.best, min(asked.offset + asked.limit, view.total)
         is_in_top = asked.is_first or asked.offset < end <= ranking.TOP_ROWS
         if best is None or asked.cursor is not None or not is_in_top:
-            return self._arranged(view, order, seal)
+            return self._page_in_order(view, order, seal)
         top = HOLDINGS.get().load_top(self.name, best.top)
         rows = ranking.top_rows(view, scheme, ranked, top, limit=end)
         return self._of_top(view, list(itertools.islice(rows, end)), order, seal)
@@ -123,7 +123,7 @@ class BestDiscussions(ListingPage):
 
     def _query(self) -> presentation.ThreadPage:
         self._shown = view = _whole_view(self.name, self._shape)
-        return self._cut(view)
+        return self._cut_page(view)
 
 
 def _places(
@@ -148,7 +148,7 @@ def _whole_view(name: records.ThreadName, shape: int | None) -> merged_view.View
         rows = ordered_query.thread(name)
         thread = reads.get(comment_rows.thread_key(name)) if rows else None
         scheme = "" if thread is None else thread.scheme
-        return thread_view.from_rows(rows, changed=ordered_query.changed(name), scheme=scheme)
+        return thread_view.from_rows(rows, changed=ordered_query.last_change(name), scheme=scheme)
 
     view = transactions.at_one_moment(read)
     if view.total and shape not in {None, view.shape}:

@@ -31,7 +31,7 @@ from comments.domain import presentation, records
 from comments.domain.crypto import cursors
 from comments.reading.materialized import first_page, merged_view, thread_view
 from comments.reading.materialized.view_cache import NotMaterialized
-from comments.reading.page_source import Found, PageSource
+from comments.reading.page_source import PageData, PageSource
 from comments.reading.thread_pages import view_of
 from comments.store import reads, transactions
 from comments.store.memory import caches, per_process
@@ -81,8 +81,8 @@ class ThreadFeed(PageSource[Feed]):
         self.name, self.secret = name, secret
         self.key = cursors.label("feed", comment_rows.thread_key_name(name))
 
-    def _cut(self, found: Found) -> Feed:
-        name, view = self.name, view_of(found)
+    def _cut_page(self, source: PageData) -> Feed:
+        name, view = self.name, view_of(source)
         if len(view.directory.lines) <= 1:
             rows = sorted(view.rows(), key=lambda row: row.sort_hash, reverse=True)
             comments = [presentation.read(row.json, 0) for row in rows]
@@ -95,7 +95,7 @@ class ThreadFeed(PageSource[Feed]):
 
     def _query(self) -> Feed:
         comments, changed = transactions.at_one_moment(
-            lambda: (_newest(self.name), ordered_query.changed(self.name))
+            lambda: (_newest(self.name), ordered_query.last_change(self.name))
         )
         return _feed(self.name, comments, changed, thread_info.get(self.name) if changed else None)
 
@@ -116,7 +116,7 @@ class SiteFeed:
         del age
         self.tag, self._feed = "", None
         for _ in range(_TRIES):
-            self._probed, site = _probed(self._site), self._site
+            self._probed, site = _newest_revisions(self._site), self._site
             with contextlib.suppress(_Changed):
                 ids, names = _PLACES.get().get(site.id) or ((), ())
                 is_known = ids == tuple(self._probed)
@@ -141,14 +141,14 @@ class SiteFeed:
             except _Changed:
                 self.look()
         if self._feed is None:
-            self.tag, probed = "", _probed(self._site)
+            self.tag, probed = "", _newest_revisions(self._site)
             rows = _rows(self._site, probed, is_exact=False)
             self._feed = _of_site(self._site, probed, rows)
         return self._feed
 
 
 def _newest(name: records.ThreadName) -> list[presentation.PublicComment]:
-    found = ordered_query.run(
+    page = ordered_query.uncounted_page(
         name,
         order=ordered_query.QueryOrder.NEWEST,
         parent=None,
@@ -156,7 +156,7 @@ def _newest(name: records.ThreadName) -> list[presentation.PublicComment]:
         cursor=None,
         secret="",
     )
-    return [presentation.comment(row) for row in found.rows]
+    return [presentation.comment(row) for row in page.rows]
 
 
 def _feed(
@@ -181,7 +181,7 @@ def _about(
     return first_page.about(view) or (thread_info.fresh(name) if view.changed else None)
 
 
-def _probed(site: records.Site) -> dict[str, int]:
+def _newest_revisions(site: records.Site) -> dict[str, int]:
     """Return the revisions of a site's newest comments by comment id, newest first."""
     query = reads.Query(
         "Comment",
@@ -210,11 +210,11 @@ def _rows(
     Raises:
         _Changed: `is_exact` is set, and a comment no longer has the revision in `probed`.
     """
-    found = map(conversion.comment_from_message, reads.lookup("Comment", list(probed)))
-    rows = {row.id: row for row in found if row.status is records.Status.APPROVED}
-    if is_exact and {each: row.revision for each, row in rows.items()} != dict(probed):
+    comments = map(conversion.comment_from_message, reads.lookup("Comment", list(probed)))
+    rows = {row.id: row for row in comments if row.status is records.Status.APPROVED}
+    if is_exact and {comment_id: row.revision for comment_id, row in rows.items()} != dict(probed):
         raise _Changed("comments changed while they were read")
-    shown = [rows[each] for each in probed if each in rows]
+    shown = [rows[comment_id] for comment_id in probed if comment_id in rows]
     if is_exact:
         _PLACES.get().keep(site.id, (tuple(probed), _names(shown)))
     return shown

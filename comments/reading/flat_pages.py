@@ -6,7 +6,7 @@ from comments import errors
 from comments.domain import presentation, records
 from comments.reading.materialized import first_page, merged_view, thread_view
 from comments.reading.materialized.view_cache import NotMaterialized
-from comments.reading.page_source import Found
+from comments.reading.page_source import PageData
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
 from comments.tree.lists import ordered_query
 
@@ -42,27 +42,27 @@ class Flat(ListingPage):
         self.lasts = ""
         return tag
 
-    def _cut(self, found: Found) -> presentation.ThreadPage:
+    def _cut_page(self, source: PageData) -> presentation.ThreadPage:
         run = self._run_query()
-        view = view_of(found, *(row.shape for row in run.rows))
-        page = _counted(view, run)
+        view = view_of(source, *(row.shape for row in run.rows))
+        page = _page_with_counts(view, run)
         if self._is_first:
-            page = msgspec.structs.replace(page, pinned=self._pinned(view))
+            page = msgspec.structs.replace(page, pinned=self._pinned_rows(view))
         if thread_view.tag(self.name) != view.tag:
             raise NotMaterialized("the thread changed while it was read")
         return page
 
-    def _pinned(self, view: merged_view.View) -> presentation.Rows:
+    def _pinned_rows(self, view: merged_view.View) -> presentation.Rows:
         """Return the pinned comments, without their positions among all comments by time."""
-        rows = first_page.pinned(view)
-        places = tuple(presentation.Place(None, each.start) for each in rows.places)
+        rows = first_page.pinned_rows(view)
+        places = tuple(presentation.Place(None, place.start) for place in rows.places)
         return msgspec.structs.replace(rows, places=places)
 
     def _query(self) -> presentation.ThreadPage:
-        return self._queried(lambda: self._run_query().counted())
+        return self._query_page(lambda: self._run_query().with_counts())
 
     def _run_query(self) -> ordered_query.UncountedPage:
-        return ordered_query.run(
+        return ordered_query.uncounted_page(
             self.name,
             order=ordered_query.QueryOrder(self._order),
             parent=self._parent,
@@ -72,18 +72,20 @@ class Flat(ListingPage):
         )
 
 
-def _counted(view: merged_view.View, run: ordered_query.UncountedPage) -> presentation.ThreadPage:
+def _page_with_counts(
+    view: merged_view.View, run: ordered_query.UncountedPage
+) -> presentation.ThreadPage:
     """Make a page from the ordered query's rows and the view's reply counts."""
     before, first = run.before, ""
-    if before is None and run.in_order and run.rows:
+    if before is None and run.is_in_order and run.rows:
         first = run.rows[0].sort_hash
     nested = [row for row in run.rows if row.level]
-    view.read(row.sort_hash for row in nested if row.child_count or row.sort_hash == first)
+    view.load_buckets(row.sort_hash for row in nested if row.child_count or row.sort_hash == first)
     replies = tuple(_below(view, row) for row in run.rows)
     if first:
         before = view.position(first) if nested else view.start_of_root(first)
     positions = run.places(before, replies)
-    starts = positions if run.in_order else (None,) * len(positions)
+    starts = positions if run.is_in_order else (None,) * len(positions)
     places = tuple(map(presentation.Place, positions, starts))
     comments = presentation.Rows(tuple(map(presentation.fragment, run.rows)), replies, places)
     page = presentation.ThreadPage(comments, run.cursor, view.total, view.changed)

@@ -14,7 +14,7 @@ from comments.domain import records
 from comments.domain.crypto import cursors
 from comments.domain.ids import sorthash
 from comments.reading.materialized import chunks, first_page, merged_view, thread_view
-from comments.reading.page_source import Found, PageSource
+from comments.reading.page_source import PageData, PageSource
 from comments.reading.thread_pages import view_of
 from comments.store import transactions
 from comments.store.models import comment_rows
@@ -46,8 +46,8 @@ class WholeThread(PageSource[chunks.Whole]):
         self.key = cursors.label(comment_rows.thread_key_name(name), parent, "all")
         self.known: Container[bytes] = ()
 
-    def _cut(self, found: Found) -> chunks.Whole:
-        view = view_of(found, None if self._below is None else self._below.shape)
+    def _cut_page(self, source: PageData) -> chunks.Whole:
+        view = view_of(source, None if self._below is None else self._below.shape)
         if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
         whole = self._pieces(view)
@@ -59,10 +59,10 @@ class WholeThread(PageSource[chunks.Whole]):
         return _between(whole, view.position(self._low), view.count(self._low, self._high))
 
     def _pieces(self, view: merged_view.View) -> chunks.Whole:
-        whole = chunks.cut(view, self._low, self._high)
+        whole = chunks.divide(view, self._low, self._high)
         if not self._is_whole:
             return whole
-        about = msgspec.structs.replace(whole.about, pinned=first_page.pinned(view))
+        about = msgspec.structs.replace(whole.about, pinned=first_page.pinned_rows(view))
         return _between(msgspec.structs.replace(whole, about=about), 0, view.total)
 
     def _query(self) -> chunks.Whole:
@@ -71,20 +71,20 @@ class WholeThread(PageSource[chunks.Whole]):
     def _of_rows(self) -> chunks.Whole:
         name, below = self.name, self._below
         if below is not None:
-            low, self._high = sorthash.subtree_range(listed_comments.read(below.id).sort_hash)
+            low, self._high = sorthash.subtree_range(listed_comments.by_id(below.id).sort_hash)
             self._low = low + "\0"
         rows = ordered_query.stretch(name, self._low, self._high, limit=MOST + 1)
         if len(rows) > MOST:
             raise _too_many()
-        view = thread_view.from_rows(rows, changed=ordered_query.changed(name))
-        found = self._pieces(view)
+        view = thread_view.from_rows(rows, changed=ordered_query.last_change(name))
+        whole = self._pieces(view)
         if self._is_whole:
-            return found
+            return whole
         # The view contains only the rows of the subtree, but `total` counts the whole thread.
         (total,) = ordered_query.totals(name.site, [name.id])
-        about = msgspec.structs.replace(found.about, total=total)
+        about = msgspec.structs.replace(whole.about, total=total)
         before = ordered_query.before(name, self._low)
-        return _between(msgspec.structs.replace(found, about=about), before, len(rows))
+        return _between(msgspec.structs.replace(whole, about=about), before, len(rows))
 
 
 def below(comment_id: str, secret: str) -> WholeThread:
@@ -93,7 +93,7 @@ def below(comment_id: str, secret: str) -> WholeThread:
     Raises:
         errors.NotFound: the comment does not exist or is not listed.
     """
-    row = listed_comments.read(comment_id)
+    row = listed_comments.by_id(comment_id)
     return WholeThread(records.ThreadName(row.site, row.thread), secret, below=row)
 
 

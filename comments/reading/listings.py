@@ -97,4 +97,4 @@ def source_below(comment_id: str, asked: PageRequest) -> ListingPage:
         errors.NotFound: the comment does not exist or is not listed.
         errors.BadCursor: see `source`.
     """
-    return Below(listed_comments.read(comment_id), asked)
+    return Below(listed_comments.by_id(comment_id), asked)

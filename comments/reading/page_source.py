@@ -23,7 +23,7 @@ from comments.reading.materialized.view_cache import HOLDINGS, NotMaterialized
 from comments.threads import thread_info
 
 Made = TypeVar("Made")
-Found = first_page.FirstPage | merged_view.View
+PageData = first_page.FirstPage | merged_view.View
 
 # This number is part of every tag. Increase it with every change to the JSON around stored
 # fragments.
@@ -54,29 +54,29 @@ class PageSource(abc.ABC, Generic[Made]):
     tag = ""
     lasts = ""
     _age = 0.0
-    _found: Found | None = None
-    _shown: Found | None = None
+    _source: PageData | None = None
+    _shown: PageData | None = None
     _page: Made | None = None
 
     def look(self, age: float = 0.0) -> str:
         """Find the data for the page, at most `age` seconds old. Return the page's tag."""
         self._age = 0.0 if self.is_exact else age
-        self._found = self._shown = self._page = None
+        self._source = self._shown = self._page = None
         self.tag = self.lasts = ""
         try:
-            found = (
-                thread_view.head_or_view(self.name, self.first, self._age)
+            source = (
+                thread_view.first_page_or_view(self.name, self.first, self._age)
                 if self.first
                 else thread_view.view(self.name, self._age)
             )
         except NotMaterialized:
             return ""
-        self._found = self._shown = found
-        named = cursors.label(_FORM, self.key, found.tag).encode()
+        self._source = self._shown = source
+        named = cursors.label(_FORM, self.key, source.tag).encode()
         # Use a hash of the secret as the key, because the tag must not disclose the secret.
         key = hashlib.sha256(self.secret.encode()).digest()
         self.tag = hashlib.blake2b(named, key=key, digest_size=16).hexdigest()
-        self.lasts = found.tag
+        self.lasts = source.tag
         return self.tag
 
     def make(self) -> Made:
@@ -89,13 +89,13 @@ class PageSource(abc.ABC, Generic[Made]):
             if self._page is not None:
                 return self._page
             try:
-                found = self._found
-                self._page = self._query() if found is None else self._cut(found)
+                source = self._source
+                self._page = self._query() if source is None else self._cut_page(source)
             except directories.DirectoryOutdated:
                 HOLDINGS.get().forget(self.name)
                 self.look(self._age)
             except NotMaterialized:
-                self._found = self._shown = None
+                self._source = self._shown = None
                 self.tag = self.lasts = ""
         if self._page is None:
             raise errors.Overloaded("the thread is compacted faster than it is read")
@@ -116,7 +116,7 @@ class PageSource(abc.ABC, Generic[Made]):
         return (shown.about if shown else None) or thread_info.get(self.name)
 
     @abc.abstractmethod
-    def _cut(self, found: Found) -> Made:
+    def _cut_page(self, source: PageData) -> Made:
         """Cut the page from the materialized thread.
 
         Raises:

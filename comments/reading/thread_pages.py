@@ -17,7 +17,7 @@ from comments.domain.crypto import cursors
 from comments.domain.ids import sorthash
 from comments.reading.materialized import arrangements, buckets, first_page, merged_view
 from comments.reading.materialized.view_cache import NotMaterialized
-from comments.reading.page_source import Found, PageSource
+from comments.reading.page_source import PageData, PageSource
 from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.threads import thread_info
@@ -100,7 +100,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
                 raise error.about(self.asked.field) from error
             raise
 
-    def _arranged(
+    def _page_in_order(
         self,
         view: merged_view.View,
         order: arrangements.Arrangement,
@@ -117,7 +117,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             offset = order.position(low, view.position(low))
         elif offset and offset >= total:
             raise ordered_query.beyond_the_end(total)
-        ranges = order.cut(offset, asked.limit)
+        ranges = order.ranges(offset, asked.limit)
         rows = list(view.at(ranges))
         starts = itertools.chain.from_iterable(ranges)
         places = tuple(
@@ -126,7 +126,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         )
         has_more = offset + len(rows) < total
         cursor = seal(view, rows[-1].sort_hash) if rows and has_more else None
-        return self._of(view, _shown(view, rows, places), cursor, order)
+        return self._of(view, _shown_rows(view, rows, places), cursor, order)
 
     def _of(
         self,
@@ -136,38 +136,38 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         order: arrangements.Arrangement | None = None,
     ) -> presentation.ThreadPage:
         """Make a page from its rows. `order` is None for a page in reading order."""
-        pinned = first_page.pinned(view, order) if self._is_first else None
+        pinned = first_page.pinned_rows(view, order) if self._is_first else None
         page = presentation.ThreadPage(rows, cursor, view.total, view.changed, pinned)
         return presentation.with_ends(page, rows.places)
 
-    def _run(
+    def _page_of_run(
         self, view: merged_view.View, rows: Sequence[buckets.ListedEntry]
     ) -> presentation.ThreadPage:
         """Make a page of consecutive rows in reading order, with a cursor if more rows follow."""
         shown = rows[: self.asked.limit]
-        cursor = self._sealed(view, shown[-1].sort_hash) if len(rows) > len(shown) else None
+        cursor = self._seal_cursor(view, shown[-1].sort_hash) if len(rows) > len(shown) else None
         first = 1 + view.position(shown[0].sort_hash) if shown else 0
-        places = presentation.run(first, len(shown))
-        return self._of(view, _shown(view, shown, places), cursor)
+        places = presentation.consecutive_places(first, len(shown))
+        return self._of(view, _shown_rows(view, shown, places), cursor)
 
-    def _sealed(self, view: merged_view.View, sort_hash: str) -> str:
+    def _seal_cursor(self, view: merged_view.View, sort_hash: str) -> str:
         return cursors.seal([sort_hash], self._label, self.asked.secret, shape=view.shape)
 
-    def _queried(self, page: Callable[[], records.OrderedPage]) -> presentation.ThreadPage:
+    def _query_page(self, page: Callable[[], records.OrderedPage]) -> presentation.ThreadPage:
         """Make a page with the ordered query. All reads see the thread at the same moment."""
 
         def read() -> tuple[records.OrderedPage, records.PinnedComments | None]:
-            found = page()
+            comments = page()
             if not self._is_first:
-                return found, None
+                return comments, None
             # A thread without comments has no row; do not look for it in every request.
-            thread = thread_info.get(self.name) if found.comments else None
-            return found, ordered_query.pinned(self.name, thread.pins if thread else ())
+            thread = thread_info.get(self.name) if comments.comments else None
+            return comments, ordered_query.pinned_comments(self.name, thread.pins if thread else ())
 
         return presentation.page(*transactions.at_one_moment(read))
 
 
-def _shown(
+def _shown_rows(
     view: merged_view.View,
     rows: Sequence[buckets.ListedEntry],
     places: tuple[presentation.Place, ...],
@@ -182,19 +182,19 @@ def _shown(
     return presentation.Rows(tuple(row.json for row in rows), below, places)
 
 
-def view_of(found: Found, *shapes: int | None) -> merged_view.View:
-    """Return `found`, which must be a view. Only pages with `first` may get a head.
+def view_of(source: PageData, *shapes: int | None) -> merged_view.View:
+    """Return `source`, which must be a view. Only pages with `first` may get a head.
 
     `shapes` are the shapes of the data that the caller combines with the view.
 
     Raises:
         NotMaterialized: one of `shapes` is not the view's. The ordered query decides which is old.
     """
-    if not isinstance(found, merged_view.View):
+    if not isinstance(source, merged_view.View):
         raise TypeError("only pages in reading order can be made from a head")
-    if any(shape not in {None, found.shape} for shape in shapes):
+    if any(shape not in {None, source.shape} for shape in shapes):
         raise NotMaterialized("the thread has moved to another scheme")
-    return found
+    return source
 
 
 def past(sort_hash: str) -> str:
@@ -211,26 +211,26 @@ class InOrder(ListingPage):
             self.first = asked.limit
             self._is_first = True
 
-    def _cut(self, found: Found) -> presentation.ThreadPage:
-        if isinstance(found, first_page.FirstPage):
-            return found.page(self.asked.limit, label=self._label, secret=self.secret)
-        view = view_of(found, self._shape)
-        return self._arranged(view, arrangements.Reading(view), self._sealed)
+    def _cut_page(self, source: PageData) -> presentation.ThreadPage:
+        if isinstance(source, first_page.FirstPage):
+            return source.page(self.asked.limit, label=self._label, secret=self.secret)
+        view = view_of(source, self._shape)
+        return self._page_in_order(view, arrangements.Reading(view), self._seal_cursor)
 
     def _query(self) -> presentation.ThreadPage:
         asked = self.asked
 
-        def counted() -> records.OrderedPage:
-            return ordered_query.run(
+        def ordered_page() -> records.OrderedPage:
+            return ordered_query.uncounted_page(
                 self.name,
                 order=ordered_query.QueryOrder.THREAD,
                 parent=None,
                 limit=asked.limit,
                 cursor=asked.start,
                 secret=asked.secret,
-            ).counted()
+            ).with_counts()
 
-        return self._queried(counted)
+        return self._query_page(ordered_page)
 
 
 class Below(ListingPage):
@@ -241,14 +241,14 @@ class Below(ListingPage):
         super().__init__(name, asked, ListingOrder.THREAD, f"below {row.id}")
         self._comment, self._row_shape = row.id, row.shape
         low, self._high = sorthash.subtree_range(row.sort_hash)
-        self._low = max(past(each) for each in (low, *self._after))
+        self._low = max(past(sort_hash) for sort_hash in (low, *self._after))
 
-    def _cut(self, found: Found) -> presentation.ThreadPage:
-        view = view_of(found, self._shape, self._row_shape)
+    def _cut_page(self, source: PageData) -> presentation.ThreadPage:
+        view = view_of(source, self._shape, self._row_shape)
         start = view.position(self._low)
         wanted = range(start, min(view.total, start + self.asked.limit + 1))
         rows = itertools.takewhile(lambda row: row.sort_hash < self._high, view.at([wanted]))
-        return self._run(view, list(rows))
+        return self._page_of_run(view, list(rows))
 
     def _query(self) -> presentation.ThreadPage:
         asked = self.asked
@@ -281,24 +281,24 @@ class Around(ListingPage):
         self._scheme = scheme
         self.key = cursors.label(self.key, f"around {self._row.id}")
 
-    def _cut(self, found: Found) -> presentation.ThreadPage:
-        view, limit = view_of(found, self._row.shape), self.asked.limit
+    def _cut_page(self, source: PageData) -> presentation.ThreadPage:
+        view, limit = view_of(source, self._row.shape), self.asked.limit
         root = buckets.root_of(view.scheme(self._scheme), self._row.sort_hash)
         low, high, following = view.stretch(self._row.sort_hash)
         rows = list(view.rows(max(low, root), high))
-        place = next((n for n, each in enumerate(rows) if each.id == self._row.id), None)
+        place = next((n for n, row in enumerate(rows) if row.id == self._row.id), None)
         if place is None:
             raise errors.NotFound("comment", self._row.id)  # the comment is no longer listed
         start = 0 if place < limit else min(place, len(rows) - limit)
-        page = self._named(self._run(view, rows[start : start + limit + 1]))
+        page = self._with_around(self._page_of_run(view, rows[start : start + limit + 1]))
         if page.cursor is None and following:
-            return msgspec.structs.replace(page, cursor=self._sealed(view, rows[-1].sort_hash))
+            return msgspec.structs.replace(page, cursor=self._seal_cursor(view, rows[-1].sort_hash))
         return page
 
     def _query(self) -> presentation.ThreadPage:
         asked = self.asked
         page = ordered_query.around(self.name, self._row.id, limit=asked.limit, secret=asked.secret)
-        return self._named(presentation.page(page))
+        return self._with_around(presentation.page(page))
 
-    def _named(self, page: presentation.ThreadPage) -> presentation.ThreadPage:
+    def _with_around(self, page: presentation.ThreadPage) -> presentation.ThreadPage:
         return msgspec.structs.replace(page, around=self._row.id)

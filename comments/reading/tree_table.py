@@ -64,10 +64,10 @@ def of(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
         errors.Overloaded: reading takes longer than `SECONDS`.
     """
     with connection.within(SECONDS):
-        return transactions.at_one_moment(lambda: _read(scheme, name))
+        return transactions.at_one_moment(lambda: _read_table(scheme, name))
 
 
-def _read(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
+def _read_table(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None:
         raise errors.NotFound("thread", name.id)
@@ -105,7 +105,7 @@ def _line(
     row = conversion.comment_from_message(message)
     is_flagged = message.properties["unfolded"].boolean_value
     return TreeLine(
-        padded=_padded(scheme, row.sort_hash),
+        padded=_pad(scheme, row.sort_hash),
         stored=row.sort_hash,
         slug=row.slug,
         level=row.level,
@@ -117,14 +117,14 @@ def _line(
         status=row.status,
         listed=row.listed,
         bucket=places.get(row.id, ""),
-        waiting=is_flagged and not directory.holds(row.id, row.revision),
+        waiting=is_flagged and not directory.has_compacted(row.id, row.revision),
         author=row.author.name,
     )
 
 
-def _padded(scheme: sorthash.Scheme, sort_hash: str) -> str:
+def _pad(scheme: sorthash.Scheme, sort_hash: str) -> str:
     try:
         sorthash.to_numbers(scheme, sort_hash)
     except sorthash.BadSortHash:
         return ""
-    return sorthash.padded(scheme, sort_hash)
+    return sorthash.pad(scheme, sort_hash)

@@ -120,16 +120,18 @@ def _request_page(url: str, site: records.Site) -> _Page:
 
 
 def _faults(page: _Page, site: records.Site, service: str) -> Iterator[Finding]:
-    found = _Elements()
-    found.feed(page.text)
-    scripts = [each for each in found.scripts if urlsplit(each["src"]).path.endswith(_SCRIPT)]
+    elements = _Elements()
+    elements.feed(page.text)
+    scripts = [
+        script for script in elements.scripts if urlsplit(script["src"]).path.endswith(_SCRIPT)
+    ]
     if not scripts:
         yield Finding(Fault.NO_SCRIPT)
     else:
-        yield from _faults_of_script(scripts[0], found, page, site, service)
-    nonces = {each["nonce"] for each in scripts if each.get("nonce")}
-    for policy in (*page.policies, *found.policies):
-        for directive in _forbidding(policy, page.url, service, nonces):
+        yield from _faults_of_script(scripts[0], elements, page, site, service)
+    nonces = {script["nonce"] for script in scripts if script.get("nonce")}
+    for policy in (*page.policies, *elements.policies):
+        for directive in _forbidding_directives(policy, page.url, service, nonces):
             yield Finding(Fault.POLICY, directive)
 
 
@@ -147,14 +149,14 @@ def _faults_of_script(
         yield Finding(Fault.NO_ELEMENT)
 
 
-def _forbidding(policy: str, page: str, service: str, nonces: set[str]) -> Iterator[str]:
+def _forbidding_directives(policy: str, page: str, service: str, nonces: set[str]) -> Iterator[str]:
     """Return the directives of a content security policy that forbid the script or the API."""
     directives: dict[str, list[str]] = {}
-    for each in policy.split(";"):
-        name, *sources = each.split() or [""]
+    for directive in policy.split(";"):
+        name, *sources = directive.split() or [""]
         directives.setdefault(name.lower(), sources)
     for names, allowed in ((_SCRIPTS, nonces), (_CALLS, set())):
-        name = next((each for each in names if each in directives), "")
+        name = next((option for option in names if option in directives), "")
         if name and not _allows(directives[name], page, service, allowed):
             yield names[-2] if name == "default-src" else name
 
@@ -197,11 +199,11 @@ class _Elements(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element."""
-        found = {name: value or "" for name, value in attrs}
-        if tag == "script" and found.get("src"):
-            self.scripts.append(found)
-        if tag == "meta" and found.get("http-equiv", "").lower() == "content-security-policy":
-            self.policies.append(found.get("content", ""))
-        if found.get("id") == "flatthread":
+        values = {name: value or "" for name, value in attrs}
+        if tag == "script" and values.get("src"):
+            self.scripts.append(values)
+        if tag == "meta" and values.get("http-equiv", "").lower() == "content-security-policy":
+            self.policies.append(values.get("content", ""))
+        if values.get("id") == "flatthread":
             self.has_element = True
-            self.sites.add(found.get("data-site", ""))
+            self.sites.add(values.get("data-site", ""))

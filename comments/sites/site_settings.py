@@ -47,7 +47,7 @@ def get(site_id: str) -> records.Site:
     Raises:
         errors.NotFound: the site does not exist.
     """
-    return COPIES.get().get(_checked(site_id))
+    return COPIES.get().get(_check_id(site_id))
 
 
 def current(site_id: str) -> records.Site:
@@ -56,23 +56,23 @@ def current(site_id: str) -> records.Site:
     Raises:
         errors.NotFound: the site does not exist.
     """
-    return COPIES.get().current(_checked(site_id))
+    return COPIES.get().current(_check_id(site_id))
 
 
-def _checked(site_id: str) -> str:
+def _check_id(site_id: str) -> str:
     if not site_ids.is_site_id(site_id):
         raise errors.NotFound("site", site_id)
     return site_id
 
 
-def _read(site_id: str) -> records.Site:
+def _stored_site(site_id: str) -> records.Site:
     row = reads.get(comment_rows.site_key(site_id))
     if row is None:
         raise errors.NotFound("site", site_id)
     return conversion.site_record(row)
 
 
-COPIES = per_process.PerProcess(lambda: row_copies.RowCopies("Site", _read))
+COPIES = per_process.PerProcess(lambda: row_copies.RowCopies("Site", _stored_site))
 
 
 def add(
@@ -127,9 +127,9 @@ def change(  # noqa: PLR0913 - each may be changed alone
 
     `filed` contains the site's categories; existing threads keep their categories.
 
-    `guard` contains some of the site's post limits (see `post_limits.changed`), `budget` contains
-    some of its daily budgets (see `budgets.changed`), `turnstile` changes its Turnstile settings,
-    and `options` contains some of its options (see `site_options.changed`). With `noted`, the audit
+    `guard` contains some of the site's post limits (see `post_limits.change`), `budget` contains
+    some of its daily budgets (see `budgets.change`), `turnstile` changes its Turnstile settings,
+    and `options` contains some of its options (see `site_options.change`). With `noted`, the audit
     log records who changed which settings. The log does not contain the values of settings, which
     may be addresses.
 
@@ -166,11 +166,11 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.moderators = row.moderators if addresses is None else addresses
         row.guard = row.guard if guard is None else _guard(row, guard)
         row.budget = row.budget if budget is None else _budget(row, budget)
-        row.turnstile = row.turnstile if turnstile is None else _turned(row, turnstile)
+        row.turnstile = row.turnstile if turnstile is None else _change_turnstile(row, turnstile)
         row.options = row.options if options is None else _options(row, options)
         after = conversion.site_record(row)
         transactions.apply(
-            ownership.Writes("site_settings", put=(row,)), *_notes(noted, before, after)
+            ownership.Writes("site_settings", put=(row,)), *_audit_writes(noted, before, after)
         )
         return after
 
@@ -202,41 +202,43 @@ def is_known(site_id: str) -> bool:
     return COPIES.get().has(site_id)
 
 
-def _turned(row: comment_rows.SiteRow, change: Turned) -> str:
+def _change_turnstile(row: comment_rows.SiteRow, change: Turned) -> str:
     changed = change(conversion.site_record(row).turnstile)
     return "" if changed is None else msgspec.json.encode(changed).decode()
 
 
 def _guard(row: comment_rows.SiteRow, given: dict[str, int | None]) -> str:
-    changed = post_limits.changed(conversion.site_record(row).guard, given)
+    changed = post_limits.change(conversion.site_record(row).guard, given)
     return msgspec.json.encode(changed).decode()
 
 
 def _budget(row: comment_rows.SiteRow, given: dict[str, int | str]) -> str:
     budget = conversion.site_record(row).budget
     for name, value in given.items():
-        budget = budgets.changed(budget, name, value)
+        budget = budgets.change(budget, name, value)
     return msgspec.json.encode(budget).decode()
 
 
 def _options(row: comment_rows.SiteRow, given: Mapping[str, Any]) -> str:
-    changed = site_options.changed(conversion.site_record(row).options, given)
+    changed = site_options.change(conversion.site_record(row).options, given)
     return msgspec.json.encode(changed).decode()
 
 
-def _notes(
+def _audit_writes(
     noted: Noted | None, before: records.Site, after: records.Site
 ) -> Iterator[ownership.Writes]:
-    names = [*_changed(before, after)]
+    names = [*_changed_fields(before, after)]
     if "options" in names:
         place = names.index("options")
-        names[place : place + 1] = _changed(before.options, after.options)
+        names[place : place + 1] = _changed_fields(before.options, after.options)
     if noted is not None and names:
         said = ", ".join(names)
-        yield audit_log.noted(noted.act, before.id, "site", before="", after=said, now=noted.now)
+        yield audit_log.entry_writes(
+            noted.act, before.id, "site", before="", after=said, now=noted.now
+        )
 
 
-def _changed(before: msgspec.Struct, after: msgspec.Struct) -> Iterator[str]:
+def _changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> Iterator[str]:
     for name in before.__struct_fields__:
         if getattr(before, name) != getattr(after, name):
             yield name
@@ -327,7 +329,7 @@ def stored_scheme(row: comment_rows.SiteRow) -> sorthash.Scheme:
     return conversion.site_record(row).scheme
 
 
-def reshape(row: comment_rows.SiteRow, scheme: sorthash.Scheme) -> ownership.Writes:
+def scheme_writes(row: comment_rows.SiteRow, scheme: sorthash.Scheme) -> ownership.Writes:
     """Give a site another scheme, for the job `rescheming`. Existing threads keep theirs."""
     row.digits, row.width, row.levels = scheme.digits, scheme.width, scheme.levels
     row.reshaped = True

@@ -59,7 +59,7 @@ class SiteSetup(msgspec.Struct, frozen=True):
         """Return the origins of the last days that the site still does not list."""
         since = now - _KEPT
         return [
-            each for each in self.wrong if each.seen > since and each.origin not in site.origins
+            visit for visit in self.wrong if visit.seen > since and visit.origin not in site.origins
         ]
 
 
@@ -91,7 +91,7 @@ def get(site_id: str) -> SiteSetup:
 
 def of(site_ids: Iterable[str]) -> dict[str, SiteSetup]:
     """Return the setups of those of the websites that have one."""
-    rows = reads.get_multi([comment_rows.site_setup_key(each) for each in site_ids])
+    rows = reads.get_multi([comment_rows.site_setup_key(site_id) for site_id in site_ids])
     return {row.key.id(): _setup(row) for row in rows if row is not None}
 
 
@@ -106,7 +106,7 @@ def note(site: records.Site, origin: str, *, now: datetime) -> None:
             return
         noted.wrong.keep(site.id, count + 1)
     noted.origins.keep((site.id, origin, is_listed), value=True)
-    add = _seen if is_listed else _wrongly_seen
+    add = _after_visit if is_listed else _wrongly_seen
     try:
         with connection.within(_PATIENCE):
             _change(site.id, lambda setup: add(setup or SiteSetup(is_done=True), origin, now))
@@ -115,7 +115,7 @@ def note(site: records.Site, origin: str, *, now: datetime) -> None:
         _log.info("A page's origin was not noted.", exc_info=True)
 
 
-def _seen(setup: SiteSetup, origin: str, now: datetime) -> SiteSetup:
+def _after_visit(setup: SiteSetup, origin: str, now: datetime) -> SiteSetup:
     if setup.last is not None and now - setup.last < timedelta(seconds=_DAY):
         return setup
     return msgspec.structs.replace(
@@ -124,7 +124,7 @@ def _seen(setup: SiteSetup, origin: str, now: datetime) -> SiteSetup:
 
 
 def _wrongly_seen(setup: SiteSetup, origin: str, now: datetime) -> SiteSetup:
-    others = (each for each in setup.wrong if each.origin != origin and each.seen > now - _KEPT)
+    others = (visit for visit in setup.wrong if visit.origin != origin and visit.seen > now - _KEPT)
     wrong = (WrongOrigin(origin, now), *others)[:MOST_WRONG]
     return msgspec.structs.replace(setup, wrong=wrong)
 

@@ -55,17 +55,17 @@ def set_up(
         given.secret, turnstile.PURPOSE, settings.secret, now=now
     )
 
-    def turned(found: records.Turnstile | None) -> records.Turnstile:
-        key = given.key or (found.key if found else "")
-        kept = secret or (found.secret if found else "")
+    def change(stored: records.Turnstile | None) -> records.Turnstile:
+        key = given.key or (stored.key if stored else "")
+        kept = secret or (stored.secret if stored else "")
         for name, text in (("key", key), ("secret", kept)):
             if not text:
                 raise errors.BadInput(name, "required")
         return records.Turnstile(
-            key, kept, given.refuses, given.url or (found.url if found else "")
+            key, kept, given.refuses, given.url or (stored.url if stored else "")
         )
 
-    return site_settings.change(site, turnstile=turned, noted=noted)
+    return site_settings.change(site, turnstile=change, noted=noted)
 
 
 def renew(site: str, secret: str) -> bool:
@@ -75,14 +75,14 @@ def renew(site: str, secret: str) -> bool:
         errors.NotFound: the site does not exist.
     """
 
-    def renewed(found: records.Turnstile | None) -> records.Turnstile | None:
-        fresh = encryption.renewed(found.secret, turnstile.PURPOSE, secret) if found else ""
-        return msgspec.structs.replace(found, secret=fresh) if found and fresh else found
+    def reencrypt(stored: records.Turnstile | None) -> records.Turnstile | None:
+        fresh = encryption.reseal(stored.secret, turnstile.PURPOSE, secret) if stored else ""
+        return msgspec.structs.replace(stored, secret=fresh) if stored and fresh else stored
 
-    found = site_settings.get(site).turnstile
-    if renewed(found) == found:
+    stored = site_settings.get(site).turnstile
+    if reencrypt(stored) == stored:
         return False
-    site_settings.change(site, turnstile=renewed)
+    site_settings.change(site, turnstile=reencrypt)
     return True
 
 

@@ -40,7 +40,7 @@ class _State(enum.Enum):
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class _Ticket(Generic[P, R]):
+class _Waiter(Generic[P, R]):
     """A thread's place in a line. `is_alone` is True after a batch with this item has failed."""
 
     item: P
@@ -66,7 +66,7 @@ class Batches(Generic[P, R]):
         self._most = most
         self._most_size = most_size
         self._guard = threading.Lock()
-        self._lines: dict[str, collections.deque[_Ticket[P, R]]] = {}
+        self._lines: dict[str, collections.deque[_Waiter[P, R]]] = {}
 
     def run(self, line: str, item: P, work: Work[P, R], *, key: str, size: int) -> R:
         """Do an item's work, alone or in a batch, and return its answer.
@@ -77,17 +77,17 @@ class Batches(Generic[P, R]):
             errors.Overloaded: the deadline passed. The work may still have been done.
             Exception: `work` failed for this item alone.
         """
-        ticket = _Ticket[P, R](item, key, size)
+        ticket = _Waiter[P, R](item, key, size)
         self._join(line, ticket)
         while True:
             self._wait(line, ticket)
             if ticket.state is _State.DONE:
                 return ticket.answer  # type: ignore[return-value]
-            batch = self._taken(line, ticket)
+            batch = self._take(line, ticket)
             answers: Sequence[R] | None = None
             is_again = False
             try:
-                answers = work([each.item for each in batch], ticket.is_alone)
+                answers = work([waiter.item for waiter in batch], ticket.is_alone)
             except Exception:
                 if len(batch) == 1:
                     raise
@@ -98,7 +98,7 @@ class Batches(Generic[P, R]):
             if answers is not None:
                 return answers[0]
 
-    def _join(self, line: str, ticket: _Ticket[P, R]) -> None:
+    def _join(self, line: str, ticket: _Waiter[P, R]) -> None:
         with self._guard:
             if line in self._lines:
                 self._lines[line].append(ticket)
@@ -106,7 +106,7 @@ class Batches(Generic[P, R]):
             self._lines[line] = collections.deque()
             ticket.move(_State.LEADING)
 
-    def _wait(self, line: str, ticket: _Ticket[P, R]) -> None:
+    def _wait(self, line: str, ticket: _Waiter[P, R]) -> None:
         """Wait until the ticket leads the line or is done."""
         try:
             ticket.changed.wait(connection.seconds_left())
@@ -120,7 +120,7 @@ class Batches(Generic[P, R]):
         if self._leave(line, ticket):
             raise errors.Overloaded("the work before this one took too long")
 
-    def _leave(self, line: str, ticket: _Ticket[P, R]) -> bool:
+    def _leave(self, line: str, ticket: _Waiter[P, R]) -> bool:
         """Leave the line. Return False if the ticket leads the line or is done by now."""
         with self._guard:
             if ticket.state in {_State.LEADING, _State.DONE}:
@@ -130,7 +130,7 @@ class Batches(Generic[P, R]):
             ticket.state = _State.GONE
             return True
 
-    def _taken(self, line: str, leader: _Ticket[P, R]) -> list[_Ticket[P, R]]:
+    def _take(self, line: str, leader: _Waiter[P, R]) -> list[_Waiter[P, R]]:
         """Take the next batch from the line."""
         batch, keys, size = [leader], {leader.key}, leader.size
         with self._guard:
@@ -145,21 +145,21 @@ class Batches(Generic[P, R]):
                 following.state = _State.TAKEN
         return batch
 
-    def _end(self, line: str, batch: Sequence[_Ticket[P, R]], answers: Sequence[R] | None) -> None:
+    def _end(self, line: str, batch: Sequence[_Waiter[P, R]], answers: Sequence[R] | None) -> None:
         """Give the answers, or put the tickets back if there are none. Hand over the line."""
         with self._guard:
             waiting = self._lines[line]
-            present = [each for each in batch if each.state is not _State.GONE]
+            present = [waiter for waiter in batch if waiter.state is not _State.GONE]
             if answers is None:
-                for each in reversed(present):
-                    each.is_alone, each.state = True, _State.WAITING
-                    each.changed.clear()
-                    waiting.appendleft(each)
+                for waiter in reversed(present):
+                    waiter.is_alone, waiter.state = True, _State.WAITING
+                    waiter.changed.clear()
+                    waiting.appendleft(waiter)
             else:
-                for each, answer in zip(batch, answers, strict=True):
-                    each.answer = answer
-                    if each.state is not _State.GONE:
-                        each.move(_State.DONE)
+                for waiter, answer in zip(batch, answers, strict=True):
+                    waiter.answer = answer
+                    if waiter.state is not _State.GONE:
+                        waiter.move(_State.DONE)
             if waiting:
                 waiting.popleft().move(_State.LEADING)
             else:

@@ -228,14 +228,14 @@ class Store:
                 request.read_options.new_transaction.CopyFrom(opened.options)
             else:
                 self._join(request)
-            answer = self._looked_up(request)
+            answer = self._look_up(request)
             if opened is not None:
                 opened.id = opened.id or answer.transaction
             for result in answer.found:
                 yield result.entity
             left = [*answer.deferred, *left[_MOST_KEYS:]]
 
-    def _looked_up(self, request: Any) -> Any:
+    def _look_up(self, request: Any) -> Any:
         answer = patiently(lambda: self._lookup(request, timeout=timeout(self)), self)
         state.reads += len(answer.found) + len(answer.missing)
         return answer
@@ -284,7 +284,7 @@ def _call(channel: grpc.Channel, name: str) -> Any:
     )
 
 
-def carried(step: Callable[[P], T]) -> Callable[[P], T]:
+def carry(step: Callable[[P], T]) -> Callable[[P], T]:
     """Return a function that runs `step` in the current store, even if another thread calls it."""
     store = current()
 
@@ -295,11 +295,11 @@ def carried(step: Callable[[P], T]) -> Callable[[P], T]:
     return run
 
 
-def spent() -> tuple[int, int]:
+def take_costs() -> tuple[int, int]:
     """Return this thread's reads and writes since the last call, as Datastore bills them."""
-    found = state.reads, state.writes
+    costs = state.reads, state.writes
     state.reads = state.writes = 0
-    return found
+    return costs
 
 
 def current() -> Store:
@@ -358,10 +358,10 @@ def patiently(attempt: Callable[[], T], store: Store) -> T:
             try:
                 return attempt()
             except (api.GoogleAPICallError, grpc.RpcError) as raw:
-                error = known(raw)
+                error = api_error(raw)
                 if state.transaction is not None:
                     raise error from raw
-                if fault := store.faults.found(error):
+                if fault := store.faults.fault_of(error):
                     raise fault from error
                 if not isinstance(error, TRANSIENT):
                     raise errors.Overloaded(f"the store refused the call: {error}") from error
@@ -369,7 +369,7 @@ def patiently(attempt: Callable[[], T], store: Store) -> T:
     raise AssertionError("unreachable: the loop above has no end")
 
 
-def known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallError:
+def api_error(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallError:
     """Convert an error to an API exception, because this package handles only API exceptions."""
     if isinstance(error, api.GoogleAPICallError):
         return error

@@ -88,5 +88,5 @@ class Writes:
     @property
     def keys(self) -> tuple[schema.RowKey, ...]:
         """Return the keys of all entities that are written or deleted."""
-        patched = (each.row for each in self.patch)
+        patched = (patch.row for patch in self.patch)
         return (*(entity.key for entity in (*self.insert, *self.put, *patched)), *self.delete)

@@ -108,8 +108,8 @@ def fetch(query: Query | PreparedQuery) -> Iterator[Any]:
     # The next batch would show a later moment, so start again. Collect all results before the
     # transaction ends, because the caller may write, or stop, between two entities.
     with connection.within(LONGEST):
-        found = transactions.snapshot(lambda: list(fetch(query)))
-    yield from found
+        rows = transactions.snapshot(lambda: list(fetch(query)))
+    yield from rows
 
 
 def _request(query: Query) -> Any:
@@ -160,8 +160,10 @@ def read(keys: Sequence[Path]) -> list[Any]:
     stored = list(store.lookup(wanted))
     if len(wanted) == 1:
         return [stored[0] if stored else None] * len(keys)
-    found = {tuple((each.kind, each.name) for each in entity.key.path): entity for entity in stored}
-    return [found.get(path) for path in keys]
+    by_path = {
+        tuple((step.kind, step.name) for step in entity.key.path): entity for entity in stored
+    }
+    return [by_path.get(path) for path in keys]
 
 
 def count(query: Query) -> int:

@@ -50,7 +50,7 @@ def transaction(body: Callable[[], T], *, line: str = "", has_run: bool = False)
         try:
             return _within_transaction(last, body)
         except (api.GoogleAPICallError, grpc.RpcError) as error:
-            is_unsure = is_unsure or not isinstance(connection.known(error), api.Aborted)
+            is_unsure = is_unsure or not isinstance(connection.api_error(error), api.Aborted)
             raise
 
     with connection.within(store.deadline), store.line(line):
@@ -87,8 +87,8 @@ def _within_transaction(opened: connection.Transaction, body: Callable[[], T]) -
     finally:
         connection.state.transaction = None
         # Make these calls even after a failure, because the commit may have been applied.
-        for each in opened.afterwards:
-            each()
+        for action in opened.afterwards:
+            action()
     return result
 
 
@@ -128,7 +128,7 @@ def afterwards(call: Callable[[], None]) -> None:
 def pending_bytes() -> int:
     """Return the size of the changes that the current transaction has collected so far."""
     opened = connection.state.transaction
-    return 0 if opened is None else sum(each.ByteSize() for each in opened.mutations)
+    return 0 if opened is None else sum(mutation.ByteSize() for mutation in opened.mutations)
 
 
 def pending_writes() -> int:
@@ -154,8 +154,8 @@ def apply(*changes: Writes) -> None:
     begun = len(opened.mutations)
     threads = set[str]()
     try:
-        for each in changes:
-            _add(opened.mutations, each, threads)
+        for writes in changes:
+            _add(opened.mutations, writes, threads)
     except BaseException:
         del opened.mutations[begun:]
         raise

@@ -25,7 +25,7 @@ def advance(thread: comment_rows.ThreadRow, created: datetime) -> bool:
     return before is None or created - before >= PACE
 
 
-def adopt(name: records.ThreadName) -> ownership.Writes:
+def adoption_writes(name: records.ThreadName) -> ownership.Writes:
     """Set the time in a row from a release that did not store it.
 
     The time is that of the newest comment that readers see, or that of the thread's first comment.

@@ -40,7 +40,7 @@ def touch_around_text(row: comment_rows.CommentRow, *, now: datetime) -> None:
         row.unfolded, row.fold_by = True, now + IN_TIME
 
 
-def flagged_as_moved(row: comment_rows.CommentRow) -> comment_rows.CommentRow:
+def flag_as_moved(row: comment_rows.CommentRow) -> comment_rows.CommentRow:
     """Let readers use the ordered query until the next compaction of the row's thread."""
     raise_revision(row)
     row.unfolded = row.moved = True

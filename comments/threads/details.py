@@ -14,7 +14,7 @@ from comments.threads import naming
 from comments.threads.comment_flags import OWNER, at_once, raise_revision
 
 
-def set_fields(
+def field_writes(
     thread: comment_rows.ThreadRow,
     wanted: naming.Brought,
     *,
@@ -28,18 +28,20 @@ def set_fields(
     """
     more: list[schema.StoredRow] = [thread]
     if naming.is_unknown(thread):
-        more += naming.adopted(thread, {})
-    own = {each for each in thread.own if each not in inherits}
+        more += naming.adopt(thread, {})
+    own = {field for field in thread.own if field not in inherits}
     thread.own = sorted({*own, *fields})
-    shown = _naming_data(thread, more)._replace(**{each: getattr(wanted, each) for each in fields})
-    if naming.changes_categories(thread, shown, {*fields, *inherits}):
+    shown = _naming_data(thread, more)._replace(
+        **{field: getattr(wanted, field) for field in fields}
+    )
+    if naming.set_fields(thread, shown, {*fields, *inherits}):
         more.append(naming.begin_recategorizing(thread))
-    return ownership.Writes(OWNER, put=_unique([*more, *_shown(thread)]))
+    return ownership.Writes(OWNER, put=_unique([*more, *_flag_oldest_listed(thread)]))
 
 
-def set_categories(thread: comment_rows.ThreadRow, names: Sequence[str]) -> ownership.Writes:
+def category_writes(thread: comment_rows.ThreadRow, names: Sequence[str]) -> ownership.Writes:
     """Set a thread's categories for a moderator, and start to recategorize its comments."""
-    more = naming.adopted(thread, {}) if naming.is_unknown(thread) else ()
+    more = naming.adopt(thread, {}) if naming.is_unknown(thread) else ()
     thread.populate(own=sorted({*thread.own, "categories"}), categories=list(names))
     naming.forget(thread)
     return ownership.Writes(
@@ -47,15 +49,17 @@ def set_categories(thread: comment_rows.ThreadRow, names: Sequence[str]) -> owne
     )
 
 
-def adopt(name: records.ThreadName) -> ownership.Writes:
+def adoption_writes(name: records.ThreadName) -> ownership.Writes:
     """Determine a thread's naming comment if an older release stored the thread without it."""
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None or thread.named_by is not None:
         return ownership.Writes(OWNER)
     before = (thread.title, thread.url)
-    more = list(naming.adopted(thread, {}))
+    more = list(naming.adopt(thread, {}))
     is_same = (thread.title, thread.url) == before
-    return ownership.Writes(OWNER, put=_unique(more if is_same else [*more, *_shown(thread)]))
+    return ownership.Writes(
+        OWNER, put=_unique(more if is_same else [*more, *_flag_oldest_listed(thread)])
+    )
 
 
 def _naming_data(
@@ -65,12 +69,12 @@ def _naming_data(
     if not thread.named_by:
         return naming.Brought()
     key = comment_rows.comment_key(thread.named_by)
-    found = next((each for each in written if each.key == key), None)
-    row = found if isinstance(found, comment_rows.CommentRow) else reads.get(key)
+    stored = next((entity for entity in written if entity.key == key), None)
+    row = stored if isinstance(stored, comment_rows.CommentRow) else reads.get(key)
     return naming.Brought() if row is None else naming.decode(row.brought)
 
 
-def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
+def _flag_oldest_listed(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
     """Flag the oldest comment that readers see, if any, for compaction."""
     query = reads.Query(
         "Comment",
@@ -91,10 +95,10 @@ def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
 
 def _unique(rows: Sequence[schema.StoredRow]) -> tuple[schema.StoredRow, ...]:
     """Keep the last of several copies of an entity. For a comment, keep the first `brought`."""
-    found: dict[schema.RowKey, schema.StoredRow] = {}
+    unique: dict[schema.RowKey, schema.StoredRow] = {}
     for row in rows:
-        known = found.get(row.key)
+        known = unique.get(row.key)
         if isinstance(known, comment_rows.CommentRow):
             row.populate(brought=known.brought)
-        found[row.key] = row
-    return tuple(found.values())
+        unique[row.key] = row
+    return tuple(unique.values())

@@ -9,8 +9,8 @@ approved now: a transaction that withdraws the naming comment also chooses a new
 (test_thread_overrides.py::test_a_removed_comments_title_disappears_at_once).
 
 Erasing a comment also erases its thread data. Threads from releases that stored neither `brought`
-nor `named_by` are adopted (`details.adopt`), assuming that the data that a thread shows comes from
-its first comment. The data of later comments was not stored, so these comments cannot name the
+nor `named_by` are adopted (`details.adoption_writes`), assuming that the data that a thread shows
+comes from its first comment. The data of later comments was not stored, so they cannot name the
 thread; a new comment can. An imported comment names a thread only if no other comment names it,
 because the imported comment was added later, regardless of its date. A comment from a test page
 (`cors.is_test_page`) has no thread data, so it never names a thread.
@@ -71,20 +71,20 @@ def follow(
     `changed` contains each comment with its old state. The thread is read only if a comment became
     approved or lost its approval.
     """
-    came = [row for before, row in changed if _came(before, row)]
-    left = [row.key.id() for before, row in changed if _came_out(before, row)]
+    came = [row for before, row in changed if _has_appeared(before, row)]
+    left = [row.key.id() for before, row in changed if _has_disappeared(before, row)]
     thread = reads.get(comment_rows.thread_key(name)) if came or left else None
     if thread is None:
         return ()
     rows = {row.key.id(): row for _, row in changed}
     if is_unknown(thread):
-        return adopted(thread, rows)
+        return adopt(thread, rows)
     if thread.named_by in left:
-        return take(thread, oldest(thread, rows), rows.values())
-    return first(thread, came, rows.values())
+        return take(thread, oldest_candidate(thread, rows), rows.values())
+    return take_oldest(thread, came, rows.values())
 
 
-def first(
+def take_oldest(
     thread: comment_rows.ThreadRow,
     came: Iterable[comment_rows.CommentRow],
     rows: Iterable[comment_rows.CommentRow],
@@ -93,12 +93,12 @@ def first(
 
     `rows` contains the comments written in the same commit. Return the other rows to store.
     """
-    found = min(_sources(came), default=None)
-    if found is None or is_unknown(thread):
+    candidate = min(_candidates(came), default=None)
+    if candidate is None or is_unknown(thread):
         return ()
-    if thread.named_by and thread.named_at <= found.created:
+    if thread.named_by and thread.named_at <= candidate.created:
         return ()
-    return take(thread, found, rows)
+    return take(thread, candidate, rows)
 
 
 def take(
@@ -120,18 +120,16 @@ def show(
     If the categories change, the job `recategorize` starts, unless `rows` contains all of the
     thread's comments.
     """
-    fields = [each for each in Brought._fields if each not in thread.own]
-    if not changes_categories(thread, brought, fields):
+    fields = [field for field in Brought._fields if field not in thread.own]
+    if not set_fields(thread, brought, fields):
         return (thread,)
     rows = list(rows)
     for row in rows:
         row.categories = list(thread.categories)
-    return (thread,) if _are_all(thread, rows) else (thread, begin_recategorizing(thread))
+    return (thread,) if _has_only(thread, rows) else (thread, begin_recategorizing(thread))
 
 
-def changes_categories(
-    thread: comment_rows.ThreadRow, brought: Brought, fields: Iterable[str]
-) -> bool:
+def set_fields(thread: comment_rows.ThreadRow, brought: Brought, fields: Iterable[str]) -> bool:
     """Set these fields of a thread. Return whether the thread's categories changed."""
     before = tuple(thread.categories)
     given = brought._replace(categories=list(brought.categories))._asdict()
@@ -158,16 +156,16 @@ def forget(thread: comment_rows.ThreadRow) -> None:
     transactions.afterwards(lambda: thread_cache.COPIES.get().drop(name))
 
 
-def oldest(
+def oldest_candidate(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> NamingCandidate | None:
     """Find the oldest approved comment with known `brought`, in `rows` or in the store."""
-    stored = next(_stored(thread, rows), None)
-    found = _sources(row for row in rows.values() if row.status == Status.APPROVED)
-    return min([*found, *([] if stored is None else [stored])], default=None)
+    stored = next(_stored_candidates(thread, rows), None)
+    known = _candidates(row for row in rows.values() if row.status == Status.APPROVED)
+    return min([*known, *([] if stored is None else [stored])], default=None)
 
 
-def adopted(
+def adopt(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> tuple[schema.StoredRow, ...]:
     """Choose the naming comment of a thread from a release that stored no naming comments.
@@ -176,16 +174,16 @@ def adopted(
     store.
     """
     thread.own = ["categories"] if thread.filed else []
-    begun = _begun(thread, rows)
+    begun = _first_comment(thread, rows)
     changed: tuple[comment_rows.CommentRow, ...] = ()
     if begun is not None and begun.status != Status.RETRACTED and not begun.brought:
         begun.brought = encode(Brought(thread.title, thread.url, tuple(thread.categories)))
         changed = () if begun.key.id() in rows else (begun,)
     pending = {**rows, **{row.key.id(): row for row in changed}}
-    return (*changed, *take(thread, oldest(thread, pending), pending.values()))
+    return (*changed, *take(thread, oldest_candidate(thread, pending), pending.values()))
 
 
-def _begun(
+def _first_comment(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> comment_rows.CommentRow | None:
     """Return a thread's first comment, or None if it does not exist."""
@@ -199,14 +197,14 @@ def _begun(
         if message.properties["number"].integer_value or message.properties["level"].integer_value:
             return None
         comment_id = message.key.path[-1].name
-        found: comment_rows.CommentRow | None = rows.get(comment_id) or reads.get(
+        row: comment_rows.CommentRow | None = rows.get(comment_id) or reads.get(
             comment_rows.comment_key(comment_id)
         )
-        return found
+        return row
     return None
 
 
-def _stored(
+def _stored_candidates(
     thread: comment_rows.ThreadRow, without: Mapping[str, comment_rows.CommentRow]
 ) -> Iterator[NamingCandidate]:
     for limit in (_FEW, _MANY):
@@ -216,17 +214,17 @@ def _stored(
             order=("created", "sort_hash"),
             limit=limit,
         )
-        found = list(reads.fetch(query))
-        for message in found:
+        messages = list(reads.fetch(query))
+        for message in messages:
             comment = conversion.comment_from_message(message)
             brought = message.properties["brought"].string_value
             if comment.status is Status.APPROVED and brought and comment.id not in without:
                 yield NamingCandidate(comment.created, comment.sort_hash, comment.id, brought)
-        if len(found) < limit:
+        if len(messages) < limit:
             return
 
 
-def _sources(rows: Iterable[comment_rows.CommentRow]) -> list[NamingCandidate]:
+def _candidates(rows: Iterable[comment_rows.CommentRow]) -> list[NamingCandidate]:
     return [
         NamingCandidate(row.created, row.sort_hash or "", row.key.id(), row.brought)
         for row in rows
@@ -234,15 +232,15 @@ def _sources(rows: Iterable[comment_rows.CommentRow]) -> list[NamingCandidate]:
     ]
 
 
-def _came(before: counting.CountedState, row: comment_rows.CommentRow) -> bool:
+def _has_appeared(before: counting.CountedState, row: comment_rows.CommentRow) -> bool:
     return row.status == Status.APPROVED and before.status != Status.APPROVED
 
 
-def _came_out(before: counting.CountedState, row: comment_rows.CommentRow) -> bool:
+def _has_disappeared(before: counting.CountedState, row: comment_rows.CommentRow) -> bool:
     return row.status != Status.APPROVED and before.status == Status.APPROVED
 
 
-def _are_all(thread: comment_rows.ThreadRow, rows: Sequence[comment_rows.CommentRow]) -> bool:
+def _has_only(thread: comment_rows.ThreadRow, rows: Sequence[comment_rows.CommentRow]) -> bool:
     """Return whether a thread has no comments except these roots without replies."""
     roots = [row for row in rows if conversion.parent_id(row) is None]
     return thread.child_count <= len(roots) and not any(row.child_count for row in rows)

@@ -27,16 +27,16 @@ def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]
     Each thread is up to a minute old, or None if it has no comments yet.
     """
     copies = thread_cache.COPIES.get()
-    found = {name: copies.get(name) for name in names}
-    missing = [name for name, thread in found.items() if thread is None]
+    threads = {name: copies.get(name) for name in names}
+    missing = [name for name, thread in threads.items() if thread is None]
     if missing:
-        found.update(zip(missing, _read(missing), strict=True))
-    return [found[name] for name in names]
+        threads.update(zip(missing, _stored_threads(missing), strict=True))
+    return [threads[name] for name in names]
 
 
 def fresh(name: records.ThreadName) -> records.Thread | None:
     """Return the thread as it is stored now, or None if it has no comments yet."""
-    return _read([name])[0]
+    return _stored_threads([name])[0]
 
 
 def has_threads(site: str) -> bool:
@@ -45,13 +45,13 @@ def has_threads(site: str) -> bool:
     return any(True for _ in reads.fetch(query))
 
 
-def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
+def _stored_threads(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
     drops = thread_cache.COPIES.get().drops
     rows = reads.get_multi([comment_rows.thread_key(name) for name in names])
-    found = [None if row is None else conversion.thread_record(row) for row in rows]
-    for thread in filter(None, found):
+    threads = [None if row is None else conversion.thread_record(row) for row in rows]
+    for thread in filter(None, threads):
         thread_cache.keep(thread, drops=drops)
-    return found
+    return threads
 
 
 def address(url: str, site: records.Site) -> str:
@@ -80,5 +80,7 @@ def page_address(url: str, thread: str, site: records.Site) -> str:
     known = address(url, site)
     if known:
         return known
-    found = (address(f"{origin.partition('://')[0]}://{thread}", site) for origin in site.origins)
-    return next(filter(None, found), "")
+    addresses = (
+        address(f"{origin.partition('://')[0]}://{thread}", site) for origin in site.origins
+    )
+    return next(filter(None, addresses), "")

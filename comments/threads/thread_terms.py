@@ -35,15 +35,15 @@ def get(name: records.ThreadName, stored: records.ThreadTerms | None) -> records
     `stored` is the copy in the thread's directory. Without it, read the thread's row once a minute.
     """
     copies = COPIES.get()
-    found = copies.get(name) or stored
-    if found is None:
+    terms = copies.get(name) or stored
+    if terms is None:
         drops, thread_drops = copies.drops, thread_cache.COPIES.get().drops
         row = reads.get(comment_rows.thread_key(name))
-        found = of(row)
-        copies.keep(name, found, drops=drops)
+        terms = of(row)
+        copies.keep(name, terms, drops=drops)
         if row is not None:
             thread_cache.keep(conversion.thread_record(row), drops=thread_drops)
-    return found
+    return terms
 
 
 def of(row: comment_rows.ThreadRow | None) -> records.ThreadTerms:
@@ -54,7 +54,7 @@ def of(row: comment_rows.ThreadRow | None) -> records.ThreadTerms:
     return records.ThreadTerms(thread.state, thread.policy, thread.created)
 
 
-def follow(row: comment_rows.ThreadRow) -> ownership.Writes:
+def copy_writes(row: comment_rows.ThreadRow) -> ownership.Writes:
     """Change the copy in a thread's directory, in the transaction that writes the row."""
     directory = reads.get(bucket_rows.directory_key(conversion.thread_record(row).name))
     if directory is None:
@@ -63,7 +63,7 @@ def follow(row: comment_rows.ThreadRow) -> ownership.Writes:
     return ownership.Writes(_OWNER, put=(directory,))
 
 
-def changed(thread: records.Thread) -> None:
+def refresh(thread: records.Thread) -> None:
     """Use a thread's new terms in this process, after their transaction."""
     copies = COPIES.get()
     copies.drop(thread.name)

@@ -5,7 +5,7 @@ account. The author id is the key to all of this data. No public response contai
 caller must present the author's token or run commands as an operator.
 
 Invariant: For a caller with a token, each comment has the status that its author normally sees
-(`presentation.seeming`), so an export reveals no shadow ban
+(`presentation.status_for_author`), so an export reveals no shadow ban
 (test_personal_data.py::test_an_export_by_token_hides_shadow_bans_and_an_operators_shows_them).
 
 An export contains nothing about other people: for a reply, it contains the id of the comment that
@@ -111,20 +111,22 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
     login = "" if account is None or site is not None else account.login
     written = list(_writings(author))
     written = [
-        msgspec.structs.replace(each, email=guest_addresses.address(each.email, secret, now=now))
-        for each in written
+        msgspec.structs.replace(
+            writing, email=guest_addresses.address(writing.email, secret, now=now)
+        )
+        for writing in written
     ]
-    mine = [_as_told(each) for each in written if each.site == site]
+    mine = [_as_author_sees(writing) for writing in written if writing.site == site]
     sites = _sites(site)
-    unread = (each for name in sites for each in inbox.comments_in(name, author))
+    unread = (comment_id for name in sites for comment_id in inbox.comments_in(name, author))
     return Everything(
         account=None if account is None else Profile(account.name, login, account.created),
         comments=written if site is None else mine,
         votes=dict(votes.by(author, site)),
-        mailed=sum(len(subscriptions.of_author(each, author)[0]) for each in sites),
+        mailed=sum(len(subscriptions.of_author(name, author)[0]) for name in sites),
         follows=[
-            OwnFollow(each.name.site, each.name.id, each.since)
-            for each in reader_follows.of_author(author, site)
+            OwnFollow(follow.name.site, follow.name.id, follow.since)
+            for follow in reader_follows.of_author(author, site)
         ],
         inbox=list(unread),
     )
@@ -146,22 +148,22 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
     if account is not None and account.grants:
         raise errors.Conflict("has-role")
     written = list(_writings(author))
-    found = [each for each in written if site is None or each.site == site]
-    for each in found[:AT_ONCE]:
-        own_comment.retract(each.id, author_id=author, revision=None, now=now)
+    writings = [writing for writing in written if site is None or writing.site == site]
+    for writing in writings[:AT_ONCE]:
+        own_comment.retract(writing.id, author_id=author, revision=None, now=now)
     cast = list(itertools.islice(votes.by(author, site), AT_ONCE + 1))
     for comment_id, _ in cast[:AT_ONCE]:
         _withdraw(comment_id, author, now)
     for name in _sites(site):
         subscriptions.end_of(name, author, now=now)
     followed = _unfollow(author, site, now)
-    is_done = max(len(found), len(cast), followed) <= AT_ONCE
+    is_done = max(len(writings), len(cast), followed) <= AT_ONCE
     if is_done:  # Not before, because replies to the remaining comments would fill it again.
         for name in _sites(site):
             inbox.erase(name, author)
-    if is_done and account is not None and len(written) == len(found) and not _is_known(author):
+    if is_done and account is not None and len(written) == len(writings) and not _is_known(author):
         accounts.remove(account.id)
-    return ErasureStep(min(len(found), AT_ONCE), min(len(cast), AT_ONCE), is_done)
+    return ErasureStep(min(len(writings), AT_ONCE), min(len(cast), AT_ONCE), is_done)
 
 
 def author_of(comment_id: str) -> str:
@@ -181,11 +183,11 @@ def author_of(comment_id: str) -> str:
 
 
 def _sites(site: str | None) -> list[str]:
-    return [each.id for each in site_settings.every()] if site is None else [site]
+    return [website.id for website in site_settings.every()] if site is None else [site]
 
 
-def _as_told(writing: Writing) -> Writing:
-    return msgspec.structs.replace(writing, status=presentation.seeming(writing.status))
+def _as_author_sees(writing: Writing) -> Writing:
+    return msgspec.structs.replace(writing, status=presentation.status_for_author(writing.status))
 
 
 def _account_of(author: str) -> str:
@@ -223,14 +225,14 @@ def _is_known(author: str) -> bool:
 def _unfollow(author: str, site: str | None, now: datetime) -> int:
     """End up to `AT_ONCE` of an author's followed threads; return their number before."""
     followed = list(reader_follows.of_author(author, site))
-    for each in followed[:AT_ONCE]:
-        reader_follows.unfollow(each.name, author, now=now, is_erased=True)
+    for follow in followed[:AT_ONCE]:
+        reader_follows.unfollow(follow.name, author, now=now, is_erased=True)
     return len(followed)
 
 
 def _withdraw(comment_id: str, author: str, now: datetime) -> None:
     def body() -> None:
-        transactions.apply(votes.withdrawn(comment_id, author, now=now))
+        transactions.apply(votes.withdrawal_writes(comment_id, author, now=now))
 
     transactions.transaction(body)
-    backlog.voted(records.VotedComment(comment_id))
+    backlog.note_vote(records.VotedComment(comment_id))

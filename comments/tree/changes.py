@@ -10,13 +10,13 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store.models import comment_rows, conversion
 from comments.threads.comment_flags import touch, touch_around_text
-from comments.tree.comment_writes import changed_rows, existing
+from comments.tree.comment_writes import build_change, read_row
 from comments.tree.values import ChangeResult, RenderedText
 from comments.tree.visibility import (
+    change_status,
     has_listed_below,
     set_ruling,
-    settled_tombstones,
-    with_status,
+    settle_tombstones,
 )
 
 
@@ -37,7 +37,7 @@ def edit(
         errors.NotFound: the comment does not exist or was retracted.
         errors.Conflict: a moderator rejected or hid the comment.
     """
-    row = existing(comment_id)
+    row = read_row(comment_id)
     ruling = check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
         raise errors.NotFound("comment", comment_id)
@@ -50,14 +50,14 @@ def edit(
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
     row.edited = now
     if ruling is None or ruling.status == row.status:
-        if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
+        if ruling is not None and classifier_verdicts.awaited_classifiers(row.rule or ""):
             # Without this change, a classifier's approval of the old text would publish the new
             # text.
             set_ruling(row, ruling)
         touch(row, was_listed=row.listed)
-        return changed_rows(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
-    others = with_status(row, ruling, now=now)
-    return changed_rows(outbox.EventKind.EDITED, [(before, row), *others], now=now, detail=detail)
+        return build_change(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
+    others = change_status(row, ruling, now=now)
+    return build_change(outbox.EventKind.EDITED, [(before, row), *others], now=now, detail=detail)
 
 
 def retract(
@@ -72,7 +72,7 @@ def retract(
     Raises:
         errors.NotFound: the comment does not exist.
     """
-    row = existing(comment_id)
+    row = read_row(comment_id)
     check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
         return ChangeResult(conversion.comment_record(row))
@@ -81,8 +81,8 @@ def retract(
     row.edited, was_listed = now, row.listed
     row.listed = row.child_count > 0 and has_listed_below(row, without="")
     touch(row, was_listed=was_listed)
-    settled = () if row.listed else settled_tombstones(row)
-    return changed_rows(outbox.EventKind.RETRACTED, [(before, row), *settled], now=now)
+    settled = () if row.listed else settle_tombstones(row)
+    return build_change(outbox.EventKind.RETRACTED, [(before, row), *settled], now=now)
 
 
 def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> ChangeResult:
@@ -94,18 +94,18 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     Raises:
         errors.NotFound: the comment does not exist.
     """
-    row = existing(comment_id)
-    votes = _with_imported(row, cast)
+    row = read_row(comment_id)
+    votes = _vote_numbers(row, cast)
     known = (row.up, row.down, row.score, row.cast_up or 0, row.cast_down or 0)
     if row.status == Status.RETRACTED or known == votes:
         return ChangeResult(conversion.comment_record(row))
     before = conversion.comment_state(row)
     row.up, row.down, row.score, row.cast_up, row.cast_down = votes
     touch_around_text(row, now=now)
-    return changed_rows(outbox.EventKind.VOTED, [(before, row)], now=now)
+    return build_change(outbox.EventKind.VOTED, [(before, row)], now=now)
 
 
-def _with_imported(
+def _vote_numbers(
     row: comment_rows.CommentRow, cast: tuple[int, int]
 ) -> tuple[int, int, int, int, int]:
     up = row.up - (row.cast_up or 0) + cast[0]

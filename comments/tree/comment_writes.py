@@ -16,7 +16,7 @@ from comments.tree.counters import in_transaction
 from comments.tree.values import ChangeResult
 
 
-def existing(comment_id: str) -> comment_rows.CommentRow:
+def read_row(comment_id: str) -> comment_rows.CommentRow:
     """Read the row of a comment.
 
     Raises:
@@ -25,8 +25,8 @@ def existing(comment_id: str) -> comment_rows.CommentRow:
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:
         raise errors.NotFound("comment", comment_id)
-    found: comment_rows.CommentRow = row
-    return found
+    known: comment_rows.CommentRow = row
+    return known
 
 
 def parent_row(row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
@@ -41,11 +41,11 @@ def parent_row(row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
     parent = reads.get(comment_rows.comment_key(parent_id))
     if parent is None:
         raise errors.Conflict("thread-damaged")
-    found: comment_rows.CommentRow = parent
-    return found
+    known: comment_rows.CommentRow = parent
+    return known
 
 
-def changed_rows(
+def build_change(
     kind: outbox.EventKind,
     changed: Sequence[tuple[counting.CountedState, comment_rows.CommentRow]],
     *,
@@ -66,7 +66,7 @@ def changed_rows(
     event = outbox.event_id(row.key.id(), row.revision)
     writes = (
         ownership.Writes(OWNER, put=(*(after for _, after in changed), *named)),
-        in_transaction.entered(name, counted),
-        outbox.tell(kind, event, counted, now=now, detail=detail),
+        in_transaction.counter_writes(name, counted),
+        outbox.event_writes(kind, event, counted, now=now, detail=detail),
     )
     return ChangeResult(conversion.comment_record(row), writes, event)

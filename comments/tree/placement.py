@@ -105,15 +105,15 @@ class Placement:
             errors.KeyReused: a comment with different content already has this id.
             errors.TooMany: the thread received too many posts recently.
         """
-        found = self.earlier(draft) if self._looked_for else None
-        if found is not None:
-            return found
+        earlier = self.earlier(draft) if self._looked_for else None
+        if earlier is not None:
+            return earlier
         try:
-            return self._placed(draft, decide)
+            return self._place_new(draft, decide)
         except errors.FlatthreadError:
-            found = None if self._looked_for else self.earlier(draft)
-            if found is not None:
-                return found
+            earlier = None if self._looked_for else self.earlier(draft)
+            if earlier is not None:
+                return earlier
             raise
 
     def writes(self) -> tuple[ownership.Writes, ...]:
@@ -125,7 +125,7 @@ class Placement:
         )
         return (placed, self._counters.writes(self._changes), *self._events)
 
-    def _placed(self, draft: Draft, decide: Decide) -> ChangeResult:
+    def _place_new(self, draft: Draft, decide: Decide) -> ChangeResult:
         thread, counters = self._thread, self._counters
         if self._is_new_thread:
             thread.created = thread.active = draft.created
@@ -147,22 +147,24 @@ class Placement:
         self._is_new_thread = False
         named: tuple[schema.StoredRow, ...] = ()
         if ruling.status is Status.APPROVED:
-            named = naming.first(thread, [row], [row])
+            named = naming.take_oldest(thread, [row], [row])
             counters.known.add(draft.author.id)
         # The row of a root's thread is written in any case.
         grown = (thread,) if activity.advance(thread, draft.created) else ()
         self._inserted[row.key] = self._comments[draft.id] = row
         self._changed.update(
-            (each.key, each) for each in (above, *named, *grown) if each.key not in self._inserted
+            (entity.key, entity)
+            for entity in (above, *named, *grown)
+            if entity.key not in self._inserted
         )
-        return self._told(draft, row)
+        return self._note_change(draft, row)
 
-    def _told(self, draft: Draft, row: comment_rows.CommentRow) -> ChangeResult:
+    def _note_change(self, draft: Draft, row: comment_rows.CommentRow) -> ChangeResult:
         change = Counted(None, conversion.comment_state(row))
         event = outbox.event_id(draft.id, row.revision)
         self._changes.append(change)
         self._events.append(
-            outbox.tell(
+            outbox.event_writes(
                 outbox.EventKind.POSTED, event, [change], now=draft.created, detail=draft.detail
             )
         )

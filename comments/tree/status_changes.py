@@ -17,9 +17,9 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.threads import naming
 from comments.threads.comment_flags import OWNER, touch
-from comments.tree.comment_writes import changed_rows, existing
+from comments.tree.comment_writes import build_change, read_row
 from comments.tree.values import ChangeResult
-from comments.tree.visibility import Changed, previous_ruling, with_status
+from comments.tree.visibility import Changed, change_status, previous_ruling
 
 _PINNED = "pinned"
 MOST_PINS = 3  # in a thread: every first page contains all pinned comments
@@ -57,8 +57,8 @@ def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change
         if ruling.status is Status.HIDDEN:
             _check_shown(row)
         before = conversion.comment_state(row)
-        others = with_status(row, ruling, now=decision.now)
-        return _decided(decision, [(before, row), *others], (before.status, row.status))
+        others = change_status(row, ruling, now=decision.now)
+        return _decision_result(decision, [(before, row), *others], (before.status, row.status))
 
     return _once(comment_id, decision, verb)
 
@@ -77,9 +77,9 @@ def restore(comment_id: str, decision: Decision) -> ChangeResult:
         if not row.stood:
             raise errors.Conflict("nothing-to-restore")
         before = conversion.comment_state(row)
-        others = with_status(row, previous_ruling(row), now=decision.now)
+        others = change_status(row, previous_ruling(row), now=decision.now)
         row.stood = row.stood_for = ""
-        return _decided(decision, [(before, row), *others], (before.status, row.status))
+        return _decision_result(decision, [(before, row), *others], (before.status, row.status))
 
     return _once(comment_id, decision, verb)
 
@@ -109,7 +109,7 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
         if row.listed:
             row.changed = records.newest([row.changed, decision.now])
         said = ("", _PINNED) if is_pinned else (_PINNED, "")
-        change = _decided(decision, [(before, row)], said)
+        change = _decision_result(decision, [(before, row)], said)
         pins = ownership.Writes(OWNER, put=(thread, *gone))
         return dataclasses.replace(change, writes=(*change.writes, pins))
 
@@ -125,16 +125,16 @@ def _pins(
         errors.Conflict: the thread already has `MOST_PINS` pinned comments that readers see.
     """
     thread = reads.get(comment_rows.thread_key_of(row.thread))
-    others = [each for each in thread.pins if each != row.key.id()]
-    rows = reads.get_multi([comment_rows.comment_key(each) for each in others])
-    pinned = [each for each in rows if each is not None and each.pinned]
-    shown = [each for each in pinned if each.status == Status.APPROVED]
-    gone = [each for each in pinned if each.status != Status.APPROVED] if is_pinned else []
+    others = [comment_id for comment_id in thread.pins if comment_id != row.key.id()]
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in others])
+    pinned = [other for other in rows if other is not None and other.pinned]
+    shown = [other for other in pinned if other.status == Status.APPROVED]
+    gone = [other for other in pinned if other.status != Status.APPROVED] if is_pinned else []
     if is_pinned and len(shown) >= MOST_PINS:
         raise errors.Conflict("too-many-pins", limit=MOST_PINS)
-    for each in gone:
-        each.pinned = False
-    kept = [each.key.id() for each in (shown if is_pinned else pinned)]
+    for other in gone:
+        other.pinned = False
+    kept = [other.key.id() for other in (shown if is_pinned else pinned)]
     thread.pins = [*kept, row.key.id()] if is_pinned else kept
     naming.forget(thread)
     return thread, gone
@@ -148,7 +148,7 @@ def _once(
     An applied run may have changed the state that this run checks, so a run that is refused also
     looks for the audit log entry.
     """
-    row = existing(comment_id)
+    row = read_row(comment_id)
     if transactions.may_have_run() and audit_log.is_done(decision.act):
         return ChangeResult(conversion.comment_record(row))
     try:
@@ -173,11 +173,13 @@ def _check_shown(row: comment_rows.CommentRow) -> None:
         raise errors.Conflict("comment-not-shown")
 
 
-def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> ChangeResult:
+def _decision_result(
+    decision: Decision, changed: list[Changed], said: tuple[str, str]
+) -> ChangeResult:
     """Build the change to the first row and the rows changed with it, and its audit log entry."""
     row, now = changed[0][1], decision.now
-    change = changed_rows(outbox.EventKind.JUDGED, changed, now=now)
-    note = audit_log.noted(
+    change = build_change(outbox.EventKind.JUDGED, changed, now=now)
+    note = audit_log.entry_writes(
         decision.act, row.site, row.key.id(), before=said[0], after=said[1], now=now
     )
     return ChangeResult(change.comment, (*change.writes, note), change.event)

@@ -106,7 +106,7 @@ class Imported:
     made: tuple[records.ThreadName, ...] = ()
 
     @property
-    def added(self) -> int:
+    def added_count(self) -> int:
         """Return the number of new comments."""
         return sum(self.by_thread.values())
 

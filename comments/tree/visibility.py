@@ -23,7 +23,7 @@ from comments.tree.comment_writes import parent_row
 Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 
 
-def with_status(
+def change_status(
     row: comment_rows.CommentRow, ruling: records.Ruling, *, now: datetime
 ) -> Sequence[Changed]:
     """Change a row's status. Return the changed rows above this row, with their old states."""
@@ -37,9 +37,9 @@ def with_status(
     if was_listed or row.listed:
         row.changed = records.newest([row.changed, now])
     if row.listed and not was_listed:
-        return tuple(_listed_above(row))
+        return tuple(_list_above(row))
     if was_listed and not row.listed:
-        return tuple(settled_tombstones(row))
+        return tuple(settle_tombstones(row))
     return ()
 
 
@@ -56,7 +56,7 @@ def previous_ruling(row: comment_rows.CommentRow) -> records.Ruling:
     had no effect on the decided comment.
     """
     ruling = decoders.json(records.Ruling).decode(row.stood_for) if row.stood_for else None
-    if ruling is None or classifier_verdicts.awaited(ruling.rule):
+    if ruling is None or classifier_verdicts.awaited_classifiers(ruling.rule):
         return records.Ruling(Status(row.stood))
     return ruling
 
@@ -67,7 +67,7 @@ def _encode_ruling(row: comment_rows.CommentRow) -> str:
     return "" if ruling == records.Ruling(ruling.status) else msgspec.json.encode(ruling).decode()
 
 
-def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
+def _list_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
     """List the unlisted rows above a row that has appeared."""
     parent = parent_row(row)
     while parent is not None and not parent.listed:
@@ -79,7 +79,7 @@ def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
         parent = parent_row(parent)
 
 
-def settled_tombstones(
+def settle_tombstones(
     row: comment_rows.CommentRow,
 ) -> Iterator[Changed]:
     """Unlist the tombstones above `row` that no longer have a listed comment below them.
@@ -110,10 +110,10 @@ def has_listed_below(row: comment_rows.CommentRow, *, without: str) -> bool:
     if without:
         gap_low, gap_high = sorthash.subtree_range(without)
         ranges = [(low, gap_low), (gap_high, high)]
-    return any(_any_listed(row, *bounds) for bounds in ranges)
+    return any(_has_listed(row, *bounds) for bounds in ranges)
 
 
-def _any_listed(row: comment_rows.CommentRow, low: str, high: str) -> bool:
+def _has_listed(row: comment_rows.CommentRow, low: str, high: str) -> bool:
     # The row itself is still stored as listed, so start just after the row's sort hash.
     operator = ">" if low == row.sort_hash else ">="
     query = reads.Query(

@@ -92,7 +92,7 @@ class Cast:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Own:
+class OwnVotes:
     """A voter's votes on a thread's comments. `last` is where to continue, or None at the end."""
 
     votes: dict[str, int]
@@ -110,12 +110,15 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
         errors.Forbidden: the comment is the voter's own.
         errors.TooMany: too many other voters from this network have voted on the comment.
     """
-    row, vote, waiting, *found = reads.get_multi(
+    row, vote, waiting, *networks = reads.get_multi(
         [
             comment_rows.comment_key(ballot.comment),
             vote_rows.vote_key(ballot.comment, ballot.voter),
             vote_rows.votes_due_key(ballot.comment),
-            *(vote_rows.voter_network_key(ballot.comment, each.network) for each in ballot.places),
+            *(
+                vote_rows.voter_network_key(ballot.comment, place.network)
+                for place in ballot.places
+            ),
         ]
     )
     _check(row, ballot)
@@ -129,22 +132,22 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     else:
         put.append(_vote(ballot, row.thread))
     if NONE in {before, ballot.value}:
-        for place, network in _counting(ballot, found):
+        for place, network in _counted_places(ballot, networks):
             seats = _seats(network, ballot, place, limit=limit, now=now)
             if not seats.voters and network is not None:
                 gone.append(seats.key)
             elif seats.voters and (network is None or seats.voters != network.voters):
                 put.append(seats)
     if waiting is None:
-        put.append(_due(ballot.comment, row.thread, now + COUNT_AFTER))
+        put.append(_due_row(ballot.comment, row.thread, now + COUNT_AFTER))
     return Cast(ownership.Writes(OWNER, put=tuple(put), delete=tuple(gone)), waiting is None)
 
 
-def _counting(
-    ballot: Ballot, found: list[vote_rows.VoterNetworkRow | None]
+def _counted_places(
+    ballot: Ballot, networks: list[vote_rows.VoterNetworkRow | None]
 ) -> Iterator[tuple[VoterSeat, vote_rows.VoterNetworkRow | None]]:
     """Yield the ballot's places with their rows, except `is_past` places without a row."""
-    for place, network in zip(ballot.places, found, strict=True):
+    for place, network in zip(ballot.places, networks, strict=True):
         if network is not None or not place.is_past:
             yield place, network
 
@@ -178,7 +181,9 @@ def _row(comment_id: str, thread: str, voter: str, value: int) -> vote_rows.Vote
     )
 
 
-def imported(comment_id: str, thread: str, cast: Sequence[tuple[str, int]]) -> ownership.Writes:
+def import_writes(
+    comment_id: str, thread: str, cast: Sequence[tuple[str, int]]
+) -> ownership.Writes:
     """Store votes from an export, in the transaction that stores the comment or an earlier one.
 
     `thread` is the thread's key name, and `cast` contains voters with their votes.
@@ -197,7 +202,7 @@ def _seats(
 ) -> vote_rows.VoterNetworkRow:
     """Return a network's row with the ballot's voter added or removed."""
     is_new = row is None or row.due <= now
-    voters = [] if row is None or is_new else [each for each in row.voters if each != place.seat]
+    voters = [] if row is None or is_new else [seat for seat in row.voters if seat != place.seat]
     due = now + KEPT if row is None or is_new else row.due
     if ballot.value != NONE:
         if len(voters) >= min(limit * place.factor, MOST_SEATS):
@@ -222,25 +227,29 @@ def count(comment_id: str) -> tuple[int, int]:
     return up, down
 
 
-def waits(comment_id: str) -> bool:
+def is_waiting(comment_id: str) -> bool:
     """Return whether a comment may have uncounted votes."""
     return reads.get(vote_rows.votes_due_key(comment_id)) is not None
 
 
-def counted(comment_id: str) -> ownership.Writes:
+def counted_mark_writes(comment_id: str) -> ownership.Writes:
     """Mark a comment's votes as counted, in the transaction that counts them."""
     return ownership.Writes(OWNER, delete=(vote_rows.votes_due_key(comment_id),))
 
 
-def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> ownership.Writes:
+def scheduled_deletion_writes(
+    comment_id: str, name: records.ThreadName, *, now: datetime
+) -> ownership.Writes:
     """Schedule the deletion of a comment's votes, in the transaction that retracts it.
 
     A comment may have many votes, so the next count deletes them.
     """
-    return ownership.Writes(OWNER, put=(_due(comment_id, comment_rows.thread_key_name(name), now),))
+    return ownership.Writes(
+        OWNER, put=(_due_row(comment_id, comment_rows.thread_key_name(name), now),)
+    )
 
 
-def forgotten(comment_id: str) -> ownership.Writes:
+def deletion_writes(comment_id: str) -> ownership.Writes:
     """Delete a comment's votes and its voters' networks, up to the limit of one transaction."""
     gone = [
         vote_rows.key_of(message)
@@ -254,7 +263,7 @@ def forgotten(comment_id: str) -> ownership.Writes:
     return ownership.Writes(OWNER, delete=tuple(gone))
 
 
-def due(now: datetime, limit: int) -> list[str]:
+def due_comments(now: datetime, limit: int) -> list[str]:
     """Return the ids of comments whose votes must be counted now, longest overdue first."""
     query = reads.Query(
         "VotesDue", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
@@ -262,7 +271,7 @@ def due(now: datetime, limit: int) -> list[str]:
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
-def expired(now: datetime) -> list[schema.RowKey]:
+def expired_networks(now: datetime) -> list[schema.RowKey]:
     """Return networks whose retention time has ended, up to the limit of one transaction."""
     query = reads.Query(
         "VoterNetwork", where=(("due", "<=", now),), order=("due",), limit=AT_ONCE, keys_only=True
@@ -270,51 +279,53 @@ def expired(now: datetime) -> list[schema.RowKey]:
     return [vote_rows.key_of(message) for message in reads.fetch(query)]
 
 
-def without(networks: list[schema.RowKey], *, now: datetime) -> ownership.Writes:
+def network_deletion_writes(networks: list[schema.RowKey], *, now: datetime) -> ownership.Writes:
     """Delete these networks, except networks whose retention time has been extended."""
     rows = reads.get_multi(networks)
     gone = tuple(row.key for row in rows if row is not None and row.due <= now)
     return ownership.Writes(OWNER, delete=gone)
 
 
-def uncounted(comment_ids: Sequence[str]) -> dict[str, int]:
+def uncounted_sums(comment_ids: Sequence[str]) -> dict[str, int]:
     """Return the sum of all votes on each comment minus its score, unless the two are equal.
 
     The votes and the scores are of the same moment. Imported votes are in the score and in the sum.
     """
 
     def read() -> dict[str, int]:
-        rows = reads.get_multi([comment_rows.comment_key(each) for each in comment_ids])
+        rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in comment_ids])
         shown = [row for row in rows if row is not None and row.status == Status.APPROVED]
-        return {row.key.id(): _lacking(row) for row in shown}
+        return {row.key.id(): _uncounted_sum(row) for row in shown}
 
-    found = transactions.at_one_moment(read) if comment_ids else {}
-    return {each: number for each, number in found.items() if number}
+    sums = transactions.at_one_moment(read) if comment_ids else {}
+    return {comment_id: number for comment_id, number in sums.items() if number}
 
 
-def _lacking(row: comment_rows.CommentRow) -> int:
+def _uncounted_sum(row: comment_rows.CommentRow) -> int:
     up, down = count(row.key.id())
     return (up - down) - ((row.cast_up or 0) - (row.cast_down or 0))
 
 
-def own(name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int) -> Own:
+def own(
+    name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int
+) -> OwnVotes:
     """List a voter's votes on a thread's comments, in at most two keys-only queries.
 
     `after` is the position at which an earlier call ended: a sign and a comment.
     """
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for value, sign in _SIGNS.items():
         if after is not None and sign < after[0]:
             continue
         start = after[1] if after is not None and sign == after[0] else ""
-        left = limit + 1 - len(found)
+        left = limit + 1 - len(pairs)
         if left:
-            found += ((sign, each) for each in _on(name, voter, value, start, left))
-    more = len(found) > limit
+            pairs += ((sign, comment_id) for comment_id in _on(name, voter, value, start, left))
+    more = len(pairs) > limit
     values = {sign: value for value, sign in _SIGNS.items()}
-    return Own(
-        {comment: values[sign] for sign, comment in found[:limit]},
-        found[limit - 1] if more else None,
+    return OwnVotes(
+        {comment: values[sign] for sign, comment in pairs[:limit]},
+        pairs[limit - 1] if more else None,
     )
 
 
@@ -343,31 +354,31 @@ def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
                 yield message.key.path[0].name, value
 
 
-def withdrawn(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes:
+def withdrawal_writes(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes:
     """Withdraw a vote, in a transaction, regardless of the comment's status."""
     key, due = vote_rows.vote_key(comment_id, voter), vote_rows.votes_due_key(comment_id)
     vote, waiting = reads.get_multi([key, due])
     if vote is None:
         return ownership.Writes(OWNER)
-    put = () if waiting else (_due(comment_id, vote.thread, now + COUNT_AFTER),)
+    put = () if waiting else (_due_row(comment_id, vote.thread, now + COUNT_AFTER),)
     return ownership.Writes(OWNER, put=put, delete=(key,))
 
 
 def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
     """Count the votes for and against each comment of a thread in one query, for a recount."""
-    found: dict[str, tuple[int, int]] = {}
+    counts: dict[str, tuple[int, int]] = {}
     for comment, _, value in _sides(name):
-        up, down = found.get(comment, (0, 0))
-        found[comment] = (up + 1, down) if value == UP else (up, down + 1)
-    return found
+        up, down = counts.get(comment, (0, 0))
+        counts[comment] = (up + 1, down) if value == UP else (up, down + 1)
+    return counts
 
 
 def by_comment(name: records.ThreadName) -> dict[str, dict[str, int]]:
     """Return the votes on each comment of a thread, by voter, in one query, for an export."""
-    found: dict[str, dict[str, int]] = {}
+    cast: dict[str, dict[str, int]] = {}
     for comment, voter, value in _sides(name):
-        found.setdefault(comment, {})[voter] = value
-    return found
+        cast.setdefault(comment, {})[voter] = value
+    return cast
 
 
 def _sides(name: records.ThreadName) -> Iterator[tuple[str, str, int]]:
@@ -384,7 +395,7 @@ def _sides(name: records.ThreadName) -> Iterator[tuple[str, str, int]]:
         yield side[:-1], message.key.path[-1].name, values[side[-1]]
 
 
-def waiting(name: records.ThreadName) -> set[str]:
+def waiting_comments(name: records.ThreadName) -> set[str]:
     """Return the ids of a thread's comments that may have uncounted votes."""
     query = reads.Query(
         "VotesDue", where=(("thread", "=", comment_rows.thread_key_name(name)),), keys_only=True
@@ -392,7 +403,7 @@ def waiting(name: records.ThreadName) -> set[str]:
     return {message.key.path[-1].name for message in reads.fetch(query)}
 
 
-def _due(comment_id: str, thread: str, moment: datetime) -> vote_rows.VotesDueRow:
+def _due_row(comment_id: str, thread: str, moment: datetime) -> vote_rows.VotesDueRow:
     return vote_rows.VotesDueRow(key=vote_rows.votes_due_key(comment_id), thread=thread, due=moment)
 
 

@@ -124,8 +124,8 @@ class BackgroundWorker:
         """
         self._deliver()
         if self._next_look <= self._backlog.clock():
-            self._look()
-        done = self._upkeep.round(self._upkeep.due(self._backlog), self._deliver)
+            self._collect_due_work()
+        done = self._upkeep.round(self._upkeep.due_names(self._backlog), self._deliver)
         if self._next_audit <= self._backlog.clock():
             self._audit()
         if self._backups is not None and self._next_backup <= self._backlog.clock():
@@ -136,9 +136,9 @@ class BackgroundWorker:
     def _audit(self) -> None:
         self._next_audit = self._backlog.clock() + AUDIT_EVERY
         try:
-            thread_audit.run(self._audit_reads, now=self._upkeep.now())
+            thread_audit.check_threads(self._audit_reads, now=self._upkeep.now())
         except Exception as error:  # noqa: BLE001 - the next round continues
-            scheduler.report("Checking threads", error)
+            scheduler.log_failure("Checking threads", error)
 
     def _deliver(self) -> None:
         try:
@@ -149,13 +149,13 @@ class BackgroundWorker:
             if self._next_sweep <= self._backlog.clock():
                 usage.settle(now=self._upkeep.now())
                 self._next_sweep = self._backlog.clock() + SWEEP_EVERY
-                due = dispatcher.due(
+                due = dispatcher.overdue_ids(
                     now=self._upkeep.now(), limit=dispatcher.SWEPT + mail_worker.MOST
                 )
                 if self._hand_out(due) == dispatcher.SWEPT:
                     self._next_sweep = self._backlog.clock()  # More events are due.
         except Exception as error:  # noqa: BLE001 - the next sweep tries again
-            scheduler.report("Delivering events", error)
+            scheduler.log_failure("Delivering events", error)
 
     def _hand_out(self, events: Sequence[str]) -> int:
         """Pass mail events to the mail thread and deliver all other events.
@@ -169,26 +169,26 @@ class BackgroundWorker:
             self._messenger.nudge()
         return delivered
 
-    def _look(self) -> None:
+    def _collect_due_work(self) -> None:
         self._next_look = self._backlog.clock() + LOOK_EVERY
         try:
-            for name in scheduler.look():
+            for name in scheduler.find_due_work():
                 self._backlog.add(name, changes=0, within=0.0)
-            scheduler.settle(datetime.now(UTC))
+            scheduler.settle_counters(datetime.now(UTC))
         except Exception as error:  # noqa: BLE001 - the next search tries again
-            scheduler.report("Searching for threads to compact", error)
+            scheduler.log_failure("Searching for threads to compact", error)
         self._upkeep.expire()
         self._warn()
 
     def _warn(self) -> None:
         try:
-            letters = self._upkeep.waiting_letters()
+            waiting = self._upkeep.waiting_messages()
         except errors.Overloaded as error:
-            scheduler.report("Counting waiting events and messages", error)
+            scheduler.log_failure("Counting waiting events and messages", error)
             return
-        if letters.oldest >= OLD:
+        if waiting.oldest >= OLD:
             _log.warning(
                 "%d events and %d messages are waiting, the oldest for %d s; %d dead letters",
-                *letters[:3],
-                letters.dead,
+                *waiting[:3],
+                waiting.dead,
             )

@@ -9,15 +9,15 @@ cleared. The scheduler delivers the process's own events
 shortly after their commit. A sweep delivers the events of processes that have ended (`dispatcher`).
 
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
-App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls `visit`.
-Only the instance's own clock may measure the grace period, and the instance may end after the call,
-so the call waits until the grace period is over. Replaced rankings are kept for an hour, but no
-call waits that long. Instead, the directory stores the time when its replaced rankings expire, by
-the clock of the process that replaced them, and any later call deletes them.
+App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls
+`compact_and_clear`. Only the instance's own clock may measure the grace period, and the instance
+may end after the call, so the call waits until the grace period is over. Replaced rankings are kept
+for an hour, but no call waits that long. Instead, the directory stores the time when its replaced
+rankings expire, by the clock of the process that replaced them, and any later call deletes them.
 
 Failed work is retried later, and no failure ends a round. No work is lost with this process's
 memory: the flags are in the store, and each process searches for flagged threads and sets when it
-starts and from time to time (`look`).
+starts and from time to time (`find_due_work`).
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ _log = logging.getLogger("flatthread")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Switched:
+class UnclearedCompaction:
     """A compaction that is cleared when this process's clock reaches `due`."""
 
     due: float
@@ -98,60 +98,64 @@ class Scheduler:
         self._clock = clock
         self.now = now
         self.handlers = wiring.HANDLERS if handlers is None else handlers
-        self._switched: list[Switched] = []
+        self._switched: list[UnclearedCompaction] = []
         # The undos that wait for compactions, each with the threads that are not cleared yet.
         self._undos: dict[records.ImportUndo, set[records.ThreadName]] = {}
         self._turn = threading.Lock()
         self._visitor = threading.Lock()
 
     @property
-    def waiting(self) -> Sequence[Switched]:
+    def uncleared_compactions(self) -> Sequence[UnclearedCompaction]:
         """Return the compactions that are not yet cleared."""
         return tuple(self._switched)
 
     @property
     def next_clearing(self) -> float:
         """Return this process's clock time of the next clearing; infinity if there is none."""
-        return min((each.due for each in self._switched), default=float("inf"))
+        return min((compaction.due for compaction in self._switched), default=float("inf"))
 
     def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:
         """Deliver events to this process's handlers."""
-        return _delivered(dispatcher.deliver(events, now=self.now(), handlers=self.handlers))
+        return _complete_thread_counts(
+            dispatcher.deliver(events, now=self.now(), handlers=self.handlers)
+        )
 
     def sweep(self) -> dispatcher.DeliveryCounts:
         """Deliver a bounded number of events that other processes left."""
-        return _delivered(dispatcher.sweep(now=self.now(), handlers=self.handlers))
+        return _complete_thread_counts(dispatcher.sweep(now=self.now(), handlers=self.handlers))
 
     def sweep_fresh(self) -> dispatcher.DeliveryCounts:
         """Do the same as `sweep`, but include events that no process has tried yet."""
-        return _delivered(dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers))
+        return _complete_thread_counts(
+            dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers)
+        )
 
     def send(self, within: float) -> message_sender.SendingCounts:
         """Send pending messages, but start no attempt after `within` seconds."""
         return message_sender.serve(self.now, within=within, reach=self.reach)
 
-    def waiting_letters(self) -> dead_letters.Waiting:
+    def waiting_messages(self) -> dead_letters.Waiting:
         """Count pending and dead letters, and determine the age of the oldest pending letter."""
-        return dead_letters.waiting(self.now())
+        return dead_letters.count_waiting(self.now())
 
-    def due(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
+    def due_names(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
         """Yield the entries in a backlog that are due.
 
         This method first checks the store and drops threads that another process has already
         compacted.
         """
         for name in backlog.take():
-            left = self._left(name) if isinstance(name, records.ThreadName) else 0.0
+            left = self._seconds_left(name) if isinstance(name, records.ThreadName) else 0.0
             if left <= 0:
                 yield name
             elif left < math.inf:
                 backlog.add(name, changes=0, within=left)
 
-    def _left(self, name: records.ThreadName) -> float:
+    def _seconds_left(self, name: records.ThreadName) -> float:
         try:
             return due_threads.wait(name, self.now())
         except Exception as error:  # noqa: BLE001 - the compaction checks the rows itself
-            report(f"Checking whether {name.site} {name.id} is due", error)
+            log_failure(f"Checking whether {name.site} {name.id} is due", error)
             return 0.0
 
     def round(
@@ -173,7 +177,9 @@ class Scheduler:
                 between()
             return RoundSummary(compacted, self._clear(), len(self._switched))
 
-    def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> RoundSummary:
+    def compact_and_clear(
+        self, names: Iterable[backlog.Name], wait: Callable[[float], None]
+    ) -> RoundSummary:
         """Compact entries, `wait` for the grace period, and clear, all in one call.
 
         Of several concurrent calls, only one waits; the other calls leave the clearing to that call
@@ -184,7 +190,7 @@ class Scheduler:
         if not done.waiting or not self._visitor.acquire(blocking=False):
             return done
         try:
-            wait(max(0.0, self.waiting[-1].due - self._clock()))
+            wait(max(0.0, self.uncleared_compactions[-1].due - self._clock()))
         finally:
             self._visitor.release()
         last = self.round(())
@@ -199,7 +205,7 @@ class Scheduler:
             for owner in (leftovers, cast_vote, retention, rate_limits, bans, import_undo):
                 owner.expire(self.now())
         except Exception as error:  # noqa: BLE001 - the next call tries again
-            report("Deleting expired data", error)
+            log_failure("Deleting expired data", error)
 
     def compact(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
         """Compact a thread and schedule its clearing.
@@ -215,9 +221,9 @@ class Scheduler:
             # The other rows changed later and are not due yet.
             backlog.again(name, within=result.left)
         due = self._clock() + compactor.GRACE
-        orphans = tuple(leftovers.sweep(name))
+        orphans = tuple(leftovers.orphans(name))
         if result.directory.content.clearing or result.directory.content.dead or orphans:
-            self._switched.append(Switched(due, result, orphans))
+            self._switched.append(UnclearedCompaction(due, result, orphans))
         return True
 
     def _try(self, name: backlog.Name) -> bool:
@@ -225,7 +231,7 @@ class Scheduler:
             if self._compact_or_continue(name):
                 return True
         except Exception as error:  # noqa: BLE001 - one failure must not stop the others
-            report(f"{_work(name)} {' '.join(msgspec.structs.astuple(name))}", error)
+            log_failure(f"{_work(name)} {' '.join(msgspec.structs.astuple(name))}", error)
         retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - only to spread retries
         backlog.again(name, within=retry)
         return False
@@ -246,24 +252,28 @@ class Scheduler:
         done = import_undo.go_on(undo.site, undo.id, now=self.now(), steps=import_undo.STEPS)
         self._undos.pop(undo, None)
         if done.is_left:
-            backlog.undoing(undo)
+            backlog.note_undo(undo)
         elif done.found.is_being_undone:
             self._undos[undo] = set(done.waiting)
             backlog.again(undo, within=_UNDO_AGAIN)
 
     def _clear(self) -> int:
-        due = [each for each in self._switched if each.due <= self._clock()]
+        due = [compaction for compaction in self._switched if compaction.due <= self._clock()]
         cleared = set()
-        for each in due:
-            self._switched.remove(each)
+        for compaction in due:
+            self._switched.remove(compaction)
             try:
-                compactor.clear(each.result, each.orphans)
-                cleared.add(each.result.name)
+                compactor.clear(compaction.result, compaction.orphans)
+                cleared.add(compaction.result.name)
             except Exception as error:  # noqa: BLE001 - one failure must not stop the others
-                report(f"Clearing {each.result.name.site} {each.result.name.id}", error)
-                later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
+                log_failure(
+                    f"Clearing {compaction.result.name.site} {compaction.result.name.id}", error
+                )
+                later = dataclasses.replace(compaction, due=self._clock() + _RETRY_AFTER)
                 self._switched.append(later)
-        self._continue_undos(cleared.difference(each.result.name for each in self._switched))
+        self._continue_undos(
+            cleared.difference(compaction.result.name for compaction in self._switched)
+        )
         return len(due)
 
     def _continue_undos(self, cleared: set[records.ThreadName]) -> None:
@@ -272,23 +282,23 @@ class Scheduler:
             if threads:
                 threads.difference_update(cleared)
                 if not threads:
-                    backlog.undoing(undo)
+                    backlog.note_undo(undo)
 
 
 def deliver(
     events: Sequence[str], *, now: datetime, handlers: Sequence[dispatcher.Handler]
 ) -> None:
     """Deliver events in a command, which has no background worker."""
-    _delivered(dispatcher.deliver(events, now=now, handlers=handlers))
+    _complete_thread_counts(dispatcher.deliver(events, now=now, handlers=handlers))
 
 
-def _delivered(found: dispatcher.DeliveryCounts) -> dispatcher.DeliveryCounts:
+def _complete_thread_counts(found: dispatcher.DeliveryCounts) -> dispatcher.DeliveryCounts:
     """Complete the rows of thread counts that a delivery found incomplete."""
     for site in thread_counts.take_incomplete():
         try:
             thread_count_rows.complete(site)
         except Exception as error:  # noqa: BLE001 - the next delivery for the site tries again
-            report(f"Completing the thread counts of {site}", error)
+            log_failure(f"Completing the thread counts of {site}", error)
     return found
 
 
@@ -303,18 +313,18 @@ def of_process(
     return UPKEEP.of(connection.current(), lambda: Scheduler(handlers=handlers, reach=reach))
 
 
-def look(now: datetime | None = None) -> list[backlog.Name]:
+def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
     """Find all due work in the store: votes to count, undos, threads and lists to compact."""
     now = datetime.now(UTC) if now is None else now
     return [
-        *cast_vote.waiting(now),
-        *import_undo.unfinished(),
-        *due_threads.due(now),
-        *set_search.asking(),
+        *cast_vote.waiting_comments(now),
+        *import_undo.unfinished_undos(),
+        *due_threads.find(now),
+        *set_search.sets_to_compact(),
     ]
 
 
-def settle(now: datetime) -> int:
+def settle_counters(now: datetime) -> int:
     """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
     This function also continues a bounded part of unfinished recategorizations, upgrades and moves
@@ -350,13 +360,13 @@ def compact_whole(
     for name in names:
         if not any(upkeep.compact(name) for _ in range(_TRIES)):
             raise errors.Overloaded(f"another process is compacting {name.site} {name.id}")
-    if wait is None or not upkeep.waiting:
-        return RoundSummary(len(names), 0, len(upkeep.waiting))
+    if wait is None or not upkeep.uncleared_compactions:
+        return RoundSummary(len(names), 0, len(upkeep.uncleared_compactions))
     wait(compactor.GRACE)
-    for each in upkeep.waiting:
-        compactor.clear(each.result, each.orphans)
+    for compaction in upkeep.uncleared_compactions:
+        compactor.clear(compaction.result, compaction.orphans)
     upkeep.expire()
-    return RoundSummary(len(names), len(upkeep.waiting), 0)
+    return RoundSummary(len(names), len(upkeep.uncleared_compactions), 0)
 
 
 def rebuild_whole(
@@ -378,7 +388,7 @@ def _work(name: backlog.Name) -> str:
     return "Undoing the import" if isinstance(name, records.ImportUndo) else "Compacting"
 
 
-def report(what: str, error: Exception) -> None:
+def log_failure(what: str, error: Exception) -> None:
     """Log a failure of work that will be retried."""
     if isinstance(error, errors.Overloaded):
         _log.warning("%s failed and will be retried: %s", what, error)

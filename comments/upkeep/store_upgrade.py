@@ -31,8 +31,8 @@ def begin(
     """
     if not upgrades.has_new():
         return
-    if pending := upgrades.pending():
-        said = ", ".join(f"{each.purpose} ({each.rows} rows)" for each in pending)
+    if pending := upgrades.pending_scans():
+        said = ", ".join(f"{scan.purpose} ({scan.rows} rows)" for scan in pending)
         if files is not None:
             back_up(settings, files, said, now=now)
         _log.info("Flatthread %s upgrades the store: %s.", flatthread.__version__, said)

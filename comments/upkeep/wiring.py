@@ -22,14 +22,16 @@ QUESTIONS = "questions"
 ADVICE = "advice"
 INBOX = "inbox"
 HANDLERS: tuple[dispatcher.Handler, ...] = (
-    dispatcher.Exact(outbox.COUNTERS, from_events.from_events, outbox.COUNTED | outbox.OF_RESTS),
-    dispatcher.Exact(WEBHOOKS, webhook_endpoints.from_events),
-    dispatcher.Exact(ERASURES, retention_marks.from_events, retention_marks.TOLD_OF),
-    dispatcher.Exact(QUESTIONS, classifier_answers.from_events, classifier_answers.ASKED_OF),
-    dispatcher.Exact(ADVICE, classifier_answers.erased, frozenset({outbox.EventKind.RETRACTED})),
-    dispatcher.Exact(INBOX, inbox.from_events, inbox.TOLD_OF),
+    dispatcher.Exact(outbox.COUNTERS, from_events.event_writes, outbox.COUNTED | outbox.OF_RESTS),
+    dispatcher.Exact(WEBHOOKS, webhook_endpoints.message_writes),
+    dispatcher.Exact(ERASURES, retention_marks.mark_writes, retention_marks.TOLD_OF),
+    dispatcher.Exact(QUESTIONS, classifier_answers.question_writes, classifier_answers.ASKED_OF),
     dispatcher.Exact(
-        FOLLOWERS, from_events.from_followings, frozenset({outbox.EventKind.FOLLOWED})
+        ADVICE, classifier_answers.erasure_writes, frozenset({outbox.EventKind.RETRACTED})
+    ),
+    dispatcher.Exact(INBOX, inbox.event_writes, inbox.TOLD_OF),
+    dispatcher.Exact(
+        FOLLOWERS, from_events.following_writes, frozenset({outbox.EventKind.FOLLOWED})
     ),
 )
 

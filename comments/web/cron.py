@@ -64,13 +64,13 @@ def upkeep() -> flask.Response:
     Cron's call clears the flags of compacted rows after the grace period, checks some threads, and
     deletes what has expired.
     """
-    process, names = _process(), scheduler.look()
+    process, names = _process(), scheduler.find_due_work()
     if _is_task(context.settings(), flask.request):
         done = process.round(names)
     else:
-        done = process.visit(names, time.sleep)
-        thread_audit.run(context.settings().audit_reads, now=datetime.now(UTC))
-    scheduler.settle(datetime.now(UTC))
+        done = process.compact_and_clear(names, time.sleep)
+        thread_audit.check_threads(context.settings().audit_reads, now=datetime.now(UTC))
+    scheduler.settle_counters(datetime.now(UTC))
     upload_worker.go_on(context.settings().secret, lambda: datetime.now(UTC))
     import_undo.finish(now=datetime.now(UTC))
     usage.settle(now=datetime.now(UTC))
@@ -95,15 +95,15 @@ def deliver() -> flask.Response:
             break
     sent = process.send(end - time.monotonic())
     usage.settle(now=datetime.now(UTC))
-    letters = process.waiting_letters()
+    waiting = process.waiting_messages()
     response = flask.jsonify(
         delivered=delivered,
         failed=failed,
         sent=sent.told,
         unsent=sent.failed,
-        waiting=letters.events + letters.messages,
-        oldest=letters.oldest,
-        dead=letters.dead,
+        waiting=waiting.events + waiting.messages,
+        oldest=waiting.oldest,
+        dead=waiting.dead,
     )
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -18,10 +18,10 @@ def main() -> int:
     # everything else together. This process uses no client, so it replaces the library with an
     # empty package that has the same submodules. This halves the time to the first answer.
     for name in _CLIENTS:
-        found = importlib.util.find_spec(name)
-        if found is not None and found.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
             package = types.ModuleType(name)
-            package.__path__ = list(found.submodule_search_locations)
+            package.__path__ = list(spec.submodule_search_locations)
             sys.modules[name] = package
 
     from datastore_emulator.cli import command_line  # noqa: PLC0415 - after the replacement

@@ -214,7 +214,7 @@ class Engine:
         if size > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
-            with data_file.translated:
+            with data_file.translating:
                 answer = self._serve(method, run, request)
         except errors.StorageFault as fault:
             raise fault.about(self._storage.path) from fault
@@ -264,15 +264,15 @@ class Engine:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
         # Clients match results to keys by bytes, so two encodings of one key count as two keys.
         asked = {key.SerializeToString(): key for key in request.keys}
-        names = [_read_key(*each, default) for each in asked.items()]
+        names = [_read_key(*pair, default) for pair in asked.items()]
         began = b""
         if len(names) == 1 and not request.read_options.WhichOneof("consistency_type"):
             self._storage.wait_for_checkpoint()
             glance = self._storage.glance(names[0])
-            answer, done = lookups.lookup(glance, list(asked), names, None, mask)
+            answer, done = lookups.answer(glance, list(asked), names, None, mask)
         else:
             with self._reading(request, default) as (snapshot, reads, began):
-                answer, done = lookups.lookup(snapshot, list(asked), names, reads, mask)
+                answer, done = lookups.answer(snapshot, list(asked), names, reads, mask)
         self.meter.count_lookup(list(asked.values())[:done])
         return answer + (protobufs.field(5, began) if began else b"")
 

@@ -198,12 +198,12 @@ def datastore_client(
 
 @contextlib.contextmanager
 def _no_own_channel(channel: grpc.Channel) -> Iterator[None]:
-    def given(*_arguments: object, **_options: object) -> grpc.Channel:
+    def reuse_channel(*_arguments: object, **_options: object) -> grpc.Channel:
         return channel
 
     makers: tuple[tuple[str, Callable[..., grpc.Channel]], ...] = (
-        ("google.cloud._helpers.make_secure_channel", given),
-        ("grpc.insecure_channel", given),
+        ("google.cloud._helpers.make_secure_channel", reuse_channel),
+        ("grpc.insecure_channel", reuse_channel),
     )
     with contextlib.ExitStack() as stack:
         for name, maker in makers:

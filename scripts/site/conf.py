@@ -68,7 +68,7 @@ def navigation() -> str:
     for section in index.read_text().split("\n## "):
         title = section.partition("\n")[0].removeprefix("# ")
         documents = (inside(index, link[2]) for link in LINK.finditer(section))
-        names = dict.fromkeys(source_name(str(each)) for each in documents)
+        names = dict.fromkeys(source_name(str(path)) for path in documents)
         if title == "Documentation":
             names = {"docs/index.md": None} | names
         tables += ["", "```{toctree}", ":hidden:", f":caption: {title}", "", *names, "```", ""]
@@ -82,7 +82,7 @@ def inside(document: Path, link: str) -> Path:
 
 def copy_sources(target: Path) -> None:
     """Copy all documents, and the files that they link to."""
-    for document in sorted(each for pattern in DOCUMENTS for each in ROOT.glob(pattern)):
+    for document in sorted(path for pattern in DOCUMENTS for path in ROOT.glob(pattern)):
         text = document.read_text()
         for link in LINK.finditer(text):
             linked = inside(document, link[2])

@@ -71,7 +71,7 @@ def test_a_thread_that_has_moved_to_another_scheme_starts_again(
         rescheming.begin(
             "demo", sorthash.Scheme(levels=3), sample_threads.ADA, now=sample_threads.START
         )
-        rescheming.run("demo")
+        rescheming.run_to_end("demo")
     more.click()
     expect(page.get_by_role("listitem")).to_have_count(50)
     expect(page.get_by_role("alert")).to_have_count(0)

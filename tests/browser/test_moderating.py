@@ -222,7 +222,7 @@ def test_an_author_is_banned_and_the_ban_lifted(
 
     def banned() -> int:
         with open_store.context():
-            return len(rulebook.read("demo").bans)
+            return len(rulebook.from_store("demo").bans)
 
     held(page).get_by_role("button", name="Ban Eve").click()
     sentence = page.locator(".ft-said", has_text="You banned Eve from commenting on this site.")

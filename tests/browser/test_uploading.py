@@ -125,7 +125,7 @@ def test_the_page_follows_an_undo(
     expect(row).to_contain_text("Being undone: ")
     assert accessibility.complaints(page) == []
     with open_store.context():
-        (found,) = import_journal.of("demo")
+        (found,) = import_journal.recent_imports("demo")
         while import_journal.get("demo", found.id).is_being_undone:
             import_undo.go_on("demo", found.id, now=datetime.now(UTC))
             scheduler.compact_whole(scheduler.threads("demo"), wait=lambda _: None)

@@ -227,18 +227,20 @@ def test_a_folder_for_backups_that_cannot_be_used_causes_a_warning(tmp_path: Pat
 @pytest.mark.parametrize("kind", ["embedded", "cloud"])
 def test_a_secret_knows_the_one_it_replaced(tmp_path: Path, kind: str) -> None:
     given = {"DATASTORE": kind, "FLATTHREAD_DATA": str(tmp_path)}
-    assert secret_rotation.accepted(config.load({**given, "SECRET": SECRET}).secret) == (SECRET,)
+    assert secret_rotation.accepted_secrets(config.load({**given, "SECRET": SECRET}).secret) == (
+        SECRET,
+    )
     both = config.load({**given, "SECRET": SECRET, "SECRET_OLD": "before"})
-    assert secret_rotation.accepted(both.secret) == (SECRET, "before")
+    assert secret_rotation.accepted_secrets(both.secret) == (SECRET, "before")
     same = config.load({**given, "SECRET": SECRET, "SECRET_OLD": SECRET})
-    assert secret_rotation.accepted(same.secret) == (SECRET,)
+    assert secret_rotation.accepted_secrets(same.secret) == (SECRET,)
     assert "before" not in repr(both)
     assert SECRET not in repr(both)
 
 
 def test_a_generated_secret_may_replace_one(tmp_path: Path) -> None:
     given = {"FLATTHREAD_DATA": str(tmp_path), "SECRET_OLD": "before"}
-    made, old = secret_rotation.accepted(config.load(given).secret)
+    made, old = secret_rotation.accepted_secrets(config.load(given).secret)
     assert old == "before"
     assert len(base64.urlsafe_b64decode(f"{made}=")) == 32
     assert config.load(given).advice == ()

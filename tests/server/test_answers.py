@@ -30,7 +30,7 @@ def sent(
         return body
 
     environ = {"REQUEST_METHOD": method, "SERVER_PROTOCOL": "HTTP/1.1"}
-    found = answers.answer(application, environ, lambda: may_keep)
+    found = answers.run(application, environ, lambda: may_keep)
     assert found.head.endswith(b"\r\n\r\n")
     lines = found.head.decode("latin-1").split("\r\n")[:-2]
     names = [line.partition(":")[0] for line in lines[1:]]
@@ -86,7 +86,7 @@ def test_an_ambiguous_head_is_not_sent(status: str, headers: list[tuple[str, ...
 def test_an_application_must_call_start_response() -> None:
     environ = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.1"}
     with pytest.raises(answers.BadAnswer):
-        answers.answer(lambda _environ, _start: [b"x"], environ, lambda: True)
+        answers.run(lambda _environ, _start: [b"x"], environ, lambda: True)
 
 
 def test_an_error_can_replace_a_response_and_write_precedes_the_body() -> None:
@@ -97,7 +97,7 @@ def test_an_error_can_replace_a_response_and_write_precedes_the_body() -> None:
         return [b"b"]
 
     environ = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.0"}
-    found = answers.answer(application, environ, lambda: False)
+    found = answers.run(application, environ, lambda: False)
     assert found.head.startswith(b"HTTP/1.0 500 Oh\r\nContent-Length: 2\r\n")
     assert found.head.endswith(b"\r\nConnection: close\r\n\r\n")
     assert (b"".join(found.parts), found.is_kept) == (b"ab", False)

@@ -40,7 +40,7 @@ def _mentions(form: Form) -> int:
 
 def question(named: dict[str, Form]) -> audiences.Question:
     """Make a question as callers do, from JSON."""
-    return audiences.question(audiences.decoded(msgspec.json.encode(named)))
+    return audiences.question(audiences.decode_named(msgspec.json.encode(named)))
 
 
 def members(form: Form, of_source: Callable[[Form], set[str]]) -> set[str]:

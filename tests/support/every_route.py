@@ -169,7 +169,7 @@ def _new_account(service: AllRoles) -> dict[str, str]:
 
 def _reset(_world: AllRoles) -> dict[str, str]:
     lost = account_holders.account(f"n{accounts.new_id()}", password="")
-    token = invitations.reset(lost, secret=SECRET, now=datetime.now(UTC))
+    token = invitations.issue_reset(lost, secret=SECRET, now=datetime.now(UTC))
     return {"token": token, "password": PASSWORD}
 
 
@@ -186,7 +186,7 @@ def _email_login(service: AllRoles) -> dict[str, str]:
     content = msgspec.json.encode({"site": "demo", "content": "x"}).decode()
     transactions.transaction(
         lambda: transactions.apply(
-            one_time_links.issuing(
+            one_time_links.issue_writes(
                 key,
                 one_time_links.LinkPurpose.SIGN_IN,
                 content,

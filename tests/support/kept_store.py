@@ -65,7 +65,7 @@ def open_store(folder: Path) -> Iterator[connection.Store]:
     """Open the store in a folder and enter it, as a service does."""
     found = settings(folder)
     with (
-        embedded_engine.DataFiles().opened(found.data_file, found) as store,
+        embedded_engine.DataFiles().open_store(found.data_file, found) as store,
         store.context(),
     ):
         yield store

@@ -73,13 +73,13 @@ class Planted(AllRoles):
             "demo", "https://review.canary.example/in", registration.Terms(holds=False), by, away
         )
         registration.set_akismet("demo", "c4n4rykey", registration.Terms(holds=False), by, away)
-        key, shared = site_keys.shared(SECRET, now=now)
+        key, shared = site_keys.make_shared(SECRET, now=now)
         site_keys.add("demo", key)
         account_holders.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
         credentials.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
         stored = reads.get(account_rows.account_key(self.named("ann").id))
         invitation = account_holders.invite(account_holders.moderator(), address=ADDRESS, now=now)
-        reset = invitations.reset(self.named("ann"), secret=SECRET, now=now)
+        reset = invitations.issue_reset(self.named("ann"), secret=SECRET, now=now)
         posted = self.app.test_client().post(
             "/api/v1/sites/demo/comments?thread=t",
             json={"name": "Ann", "body": "Hello", "email": ADDRESS},

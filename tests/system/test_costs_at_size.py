@@ -167,7 +167,7 @@ def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -
     """A request reads the directory and the two buckets that can contain the page's rows."""
     url = large.url("json")
     with large.store.context():
-        middle = listed_comments.read(large.ids[len(large.ids) // 2])
+        middle = listed_comments.by_id(large.ids[len(large.ids) // 2])
     cursor = large.client.get(large.url("json", f"&around={middle.id}")).get_json()["cursor"]
     for _ in range(3):
         assert large.cold(f"{url}&cursor={cursor}") <= 3

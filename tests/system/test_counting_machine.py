@@ -222,9 +222,7 @@ class Machine(RuleBasedStateMachine):
         if is_lost:
             wrong = {name: -number for name, number in numbers.items()}
         sums = {name: numbers.get(name, 0) + wrong.get(name, 0) for name in {*numbers, *wrong}}
-        row.numbers = counter_rows.encoded(
-            {name: number for name, number in sums.items() if number}
-        )
+        row.numbers = counter_rows.encode({name: number for name, number in sums.items() if number})
         writes = ownership.Writes("counters", put=(row,))
         if is_lost:
             writes = ownership.Writes("counters", delete=(row.key,))

@@ -278,7 +278,7 @@ def _finish() -> list[str]:
     recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = sample_threads.START + timedelta(days=3650)
     recategorize.finish(now=now)
-    for comment in cast_vote.waiting(now):
+    for comment in cast_vote.waiting_comments(now):
         cast_vote.count(comment.id, now=now)
     while stored_state.events():
         dispatcher.sweep(now=now, handlers=(*wiring.HANDLERS, recorder))

@@ -214,16 +214,16 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     keeper.round([NAME])
     assert processes.showing(paths) == [[], []]
     _let_age_pass()
-    for switched in keeper.waiting:
+    for switched in keeper.uncleared_compactions:
         compactor.clear(switched.result, switched.orphans)
     sample_votes.count_waiting()
-    assert scheduler.look() == []
+    assert scheduler.find_due_work() == []
     assert processes.showing(paths) == processes.showing(paths) == [[], []]
     assert _stored_forms() == set()
     assert _rows_with_the_text() == set()
 
     clock.now += data_files.LOG_SECONDS
-    assert scheduler.look() == []  # Any request makes the engine empty its log
+    assert scheduler.find_due_work() == []  # Any request makes the engine empty its log
     assert _files_with(path, forms) == set()
 
 
@@ -253,7 +253,7 @@ def test_an_erased_text_is_in_no_file_and_an_address_never_was(
     assert _files_with(path, set()) == set()
     # The text also disappears from buckets once no process can read the old buckets.
     clock.now += compactor.GRACE
-    keeper.round(scheduler.look())
+    keeper.round(scheduler.find_due_work())
     assert _rows_with_the_text() == set()
     assert _stored_forms() == set()
 

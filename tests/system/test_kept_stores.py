@@ -43,7 +43,7 @@ def store(kept: Path, tmp_path: Path) -> Iterator[connection.Store]:
     """The store, opened and entered as a service does, with all its upgrades."""
     kept_store.unpack(kept, tmp_path)
     with kept_store.open_store(tmp_path) as opened:
-        assert store_format.found() is not None
+        assert store_format.read() is not None
         store_upgrade.begin(kept_store.settings(tmp_path), None, now=LATER)
         upgrades.go_on(steps=None)
         yield opened
@@ -82,7 +82,7 @@ def test_nothing_in_it_is_wrong(store: connection.Store, tmp_path: Path) -> None
     assert_sound()
     with sample_exports.planned("disqus.xml") as plan:
         found = import_verification.verify(plan, secret=sample_exports.SECRET)
-    assert (found.explained, found.unexplained) == (0, 0)
+    assert (found.explained_count, found.unexplained_count) == (0, 0)
     assert found.in_store.comments > 0
     assert data_files.check(kept_store.settings(tmp_path).data_file).problems == []
 
@@ -123,7 +123,7 @@ def test_a_site_moves_to_another_scheme() -> None:
 
 @pytest.mark.usefixtures("store")
 def test_its_import_is_undone() -> None:
-    (found,) = import_journal.of("garden")
+    (found,) = import_journal.recent_imports("garden")
     act = audit_log.Act(sample_threads.ADA, import_undo.VERB)
     import_undo.begin("garden", found.id, act, now=LATER)
     for _ in range(4):
@@ -146,10 +146,10 @@ def test_after_a_change_of_the_renderer_its_comments_are_rendered_again(
     newer = upgrades._WALKS[-1]._replace(job="upgrades/text/newer")
     monkeypatch.setattr(upgrades, "_WALKS", (*upgrades._WALKS[:-1], newer))
     with kept_store.open_store(tmp_path):
-        (pending,) = upgrades.pending()
+        (pending,) = upgrades.pending_scans()
         assert (pending.rows, pending.has_begun) == (reads.count(reads.Query("Comment")), False)
         upgrades.begin()
         assert upgrades.go_on(steps=None) == pending.rows
-        assert upgrades.pending() == []
+        assert upgrades.pending_scans() == []
         assert kept_store.shown() == seen(kept)
         assert_sound()

@@ -69,6 +69,6 @@ def _settle() -> None:
     later = datetime.now(UTC) + timedelta(
         hours=1
     )  # Votes and threads are due some time after a change.
-    process.visit(scheduler.look(later), lambda _: None)
+    process.compact_and_clear(scheduler.find_due_work(later), lambda _: None)
     while process.sweep_fresh().delivered:
         pass

@@ -196,7 +196,7 @@ def test_an_earlier_subscriber_is_found_confirmed_and_deleted(services: Services
     who = secret_uses.subscriber(services.before)
     shown = secret_uses.confirmation(services.rotated)(services.rotated)
     assert secret_uses.is_accepted(shown)
-    assert subscriptions.known(double_opt_in.ids_of(ADDRESS, ROTATED)) == who
+    assert subscriptions.stored_id(double_opt_in.ids_of(ADDRESS, ROTATED)) == who
     assert len(list(reads.fetch(reads.Query("Subscriber")))) == 1
     assert double_opt_in.forget(ADDRESS, ROTATED, now=now()) == 1
     assert list(reads.fetch(reads.Query("Subscriber"))) == []

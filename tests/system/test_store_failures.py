@@ -196,7 +196,7 @@ def test_a_repeated_post_without_an_idempotency_key_is_a_second_comment(
 
 def _assert_sound() -> None:
     now = sample_threads.START + timedelta(days=36_500)
-    for comment in cast_vote.waiting(now):
+    for comment in cast_vote.waiting_comments(now):
         cast_vote.count(comment.id, now=now)
     dispatcher.deliver(counter_oracle.events(), now=now, handlers=wiring.HANDLERS)
     stored_state.assert_sums()

@@ -91,7 +91,7 @@ class Service:
         purpose, term = one_time_links.LinkPurpose.SIGN_IN, email_login.TERM
         transactions.transaction(
             lambda: transactions.apply(
-                one_time_links.issuing(self.key, purpose, content, SECRET, now=now, term=term)
+                one_time_links.issue_writes(self.key, purpose, content, SECRET, now=now, term=term)
             )
         )
         link = msgspec.json.encode([self.key, "demo", "ann@example.org"]).decode()
@@ -163,7 +163,9 @@ KEYS: dict[str, Callable[[Service], str]] = {
     "invitation": lambda _: account_holders.invite(
         account_holders.moderator("club"), now=datetime.now(UTC)
     ),
-    "reset": lambda service: invitations.reset(service.lost, secret=SECRET, now=datetime.now(UTC)),
+    "reset": lambda service: invitations.issue_reset(
+        service.lost, secret=SECRET, now=datetime.now(UTC)
+    ),
     "confirm": _request,
     "unsubscribe": lambda _: double_opt_in.unsubscribe_link(
         double_opt_in.Unsubscription("a" * 26, ("replies:b",)), SECRET

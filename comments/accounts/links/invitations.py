@@ -129,16 +129,16 @@ def accept(
             password is not allowed.
         errors.Conflict: an account with this name or address already exists.
     """
-    hashed = credentials.checked_password(form.password, form.login)
+    hashed = credentials.check_and_hash(form.password, form.login)
     login = identities.of_login(form.login) if form.login else None
     newcomer = accounts.NewAccount(
         id=accounts.new_id(),
-        name=accounts.checked_name(form.name),
+        name=accounts.clean_name(form.name),
         identities=(login,) if login else (),
         login=login.subject if login else "",
         password=hashed,
     )
-    return _joined(token, newcomer, browser=browser, secret=secret, now=now)
+    return _join(token, newcomer, browser=browser, secret=secret, now=now)
 
 
 def accept_introduced(
@@ -151,23 +151,23 @@ def accept_introduced(
         errors.Conflict: the person or the address already has an account.
     """
     newcomer = accounts.NewAccount(accounts.new_id(), somebody.name, (somebody.identity,))
-    return _joined(token, newcomer, browser=browser, secret=secret, now=now)
+    return _join(token, newcomer, browser=browser, secret=secret, now=now)
 
 
-def _joined(
+def _join(
     token: str, newcomer: accounts.NewAccount, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session:
     """Create an account with an invitation's roles, and begin a session for it."""
     attempt, session = one_time_links.new_token(), sessions.new_token(newcomer.id)
 
     def body() -> sessions.Session:
-        invitation, used = _use(token, attempt, secret, now)
+        invitation, used = _invitation_writes(token, attempt, secret, now)
         known = list(newcomer.identities)
         if invitation.address:
             known.append(identities.of_address(invitation.address))
         if not known:
             raise errors.BadInput("login", "required")
-        if _makes_first_owner(invitation, newcomer.id):
+        if _is_first_owner(invitation, newcomer.id):
             known.append(identities.FIRST_OWNER)
         whole = msgspec.structs.replace(
             newcomer,
@@ -175,8 +175,8 @@ def _joined(
             address=invitation.address,
             grants=invitation.grants,
         )
-        row, joined = accounts.creating(whole, secret=secret, now=now)
-        begun = sessions.beginning(session, row, secret, now=now)
+        row, joined = accounts.creation_writes(whole, secret=secret, now=now)
+        begun = sessions.begin_writes(session, row, secret, now=now)
         transactions.apply(used, joined, begun)
         return sessions.Session(accounts.record(row), session)
 
@@ -197,7 +197,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
     attempt = one_time_links.new_token()
 
     def body() -> accounts.Account:
-        invitation, used = _use(token, attempt, secret, now)
+        invitation, used = _invitation_writes(token, attempt, secret, now)
         row = reads.get(account_rows.account_key(account))
         if row is None:
             raise errors.NotFound("account", account)
@@ -205,16 +205,16 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
             bound = identities.of_address(invitation.address).names(secret)
             if set(bound).isdisjoint(row.identities):
                 raise errors.Forbidden("wrong-invitation")
-        if _makes_first_owner(invitation, account):
-            transactions.apply(_owning(row))
-        accounts.given(row, invitation.grants)
+        if _is_first_owner(invitation, account):
+            transactions.apply(_owner_writes(row))
+        accounts.add_grants(row, invitation.grants)
         transactions.apply(used, ownership.Writes(_OWNER, put=(row,)))
         return accounts.record(row)
 
     return transactions.transaction(body)
 
 
-def reset(
+def issue_reset(
     account: accounts.Account, *, secret: str, now: datetime, removes_second_factor: bool = False
 ) -> str:
     """Create a reset link for an account and return the link's token.
@@ -229,7 +229,9 @@ def reset(
     return one_time_links.issue(purpose, encoded, secret, now=now, term=RESET_TERM)
 
 
-def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> sessions.Session:
+def reset_password(
+    token: str, choice: PasswordReset, *, secret: str, now: datetime
+) -> sessions.Session:
     """Set a new password with a reset token, end all sessions, and sign in.
 
     Raises:
@@ -243,21 +245,21 @@ def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> s
         accounts.new_epoch(),
         one_time_links.new_token(),
     )
-    row, _, _ = _resetting(token, attempt, secret, now)
+    row, _, _ = _reset_writes(token, attempt, secret, now)
     known = accounts.record(row)
-    hashed = credentials.checked_password(
-        choice.password, *accounts.known_of(known, secret, now=now)
+    hashed = credentials.check_and_hash(
+        choice.password, *accounts.login_and_address(known, secret, now=now)
     )
     if known.has_totp:
         password_login.count(f"account:{known.id}", choice.network, secret, now=now)
 
     def body() -> sessions.Session:
-        row, reset, used = _resetting(token, attempt, secret, now, own=fresh)
+        row, reset, used = _reset_writes(token, attempt, secret, now, own=fresh)
         if row.epoch != fresh:  # if equal, an earlier run committed but its response was lost
             _prove(row, reset, choice.code, secret, now)
             row.populate(password=hashed, reset="", epoch=fresh)
         session = f"{reset.account}.{made}"
-        begun = sessions.beginning(session, row, secret, now=now)
+        begun = sessions.begin_writes(session, row, secret, now=now)
         transactions.apply(used, begun, ownership.Writes(_OWNER, put=(row,)))
         return sessions.Session(accounts.record(row), session)
 
@@ -266,7 +268,7 @@ def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> s
     return renewed
 
 
-def _resetting(
+def _reset_writes(
     token: str, attempt: str, secret: str, now: datetime, *, own: str = ""
 ) -> tuple[account_rows.AccountRow, _Reset, ownership.Writes]:
     """Return a reset link's account, its content, and the writes that mark the link as used.
@@ -277,7 +279,7 @@ def _resetting(
         errors.BadLink: the link is not valid, used, expired or replaced, or its account no longer
             exists.
     """
-    content, used = one_time_links.using(
+    content, used = one_time_links.use_writes(
         token, one_time_links.LinkPurpose.RESET, attempt, secret, now=now
     )
     try:
@@ -307,10 +309,10 @@ def _prove(
         raise errors.BadInput("code", "wrong-totp-code") from error
 
 
-def _use(
+def _invitation_writes(
     token: str, attempt: str, secret: str, now: datetime
 ) -> tuple[Invitation, ownership.Writes]:
-    content, used = one_time_links.using(
+    content, used = one_time_links.use_writes(
         token, one_time_links.LinkPurpose.INVITATION, attempt, secret, now=now
     )
     invitation = decoders.json(Invitation).decode(content)
@@ -320,7 +322,7 @@ def _use(
     return msgspec.structs.replace(invitation, address=address), used
 
 
-def _makes_first_owner(invitation: Invitation, account: str) -> bool:
+def _is_first_owner(invitation: Invitation, account: str) -> bool:
     """Return whether an invitation creates the first owner, in the transaction that accepts it.
 
     Raises:
@@ -335,7 +337,7 @@ def _makes_first_owner(invitation: Invitation, account: str) -> bool:
     return is_first
 
 
-def _owning(row: account_rows.AccountRow) -> ownership.Writes:
+def _owner_writes(row: account_rows.AccountRow) -> ownership.Writes:
     """Record, in the row and in the returned write, that an account is the first owner's."""
     name = identities.FIRST_OWNER.name("")
     row.identities = list(dict.fromkeys((*row.identities, name)))

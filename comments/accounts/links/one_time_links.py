@@ -36,7 +36,7 @@ class LinkPurpose(enum.StrEnum):
     SIGN_IN = "sign-in"
     JOURNEY = "journey"
     SECOND_STEP = "second-step"
-    VOUCHER = "voucher"
+    WINDOW_CODE = "voucher"
     CONFIRMATION = "confirmation"
     MODERATION = "moderation"
 
@@ -46,7 +46,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def issuing(
+def issue_writes(
     token: str, purpose: LinkPurpose, content: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
     """Return the writes that create a ticket, for use in a transaction."""
@@ -67,13 +67,13 @@ def issue(
     sweep(now=now)
 
     def body() -> None:
-        transactions.apply(issuing(token, purpose, content, secret, now=now, term=term))
+        transactions.apply(issue_writes(token, purpose, content, secret, now=now, term=term))
 
     transactions.transaction(body)
     return token
 
 
-def using(
+def use_writes(
     token: str, purpose: LinkPurpose, attempt: str, secret: str, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
     """Return a ticket's content and the writes that mark it as used, in the action's transaction.
@@ -93,13 +93,13 @@ def using(
     return content, ownership.Writes(_OWNER, put=(row,))
 
 
-def spending(
+def spend_writes(
     subject: str, purpose: LinkPurpose, attempt: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
     """Return the writes that mark a subject without a ticket as used. Call this in a transaction.
 
     A subject can be used once. After `term`, the caller must refuse the subject because of its age.
-    `attempt` has the same meaning as in `using`.
+    `attempt` has the same meaning as in `use_writes`.
 
     Raises:
         errors.BadLink: the subject was used already.
@@ -114,17 +114,17 @@ def spending(
 
 
 def is_spent(subject: str, secret: str) -> bool:
-    """Return whether `spending` has marked a subject as used."""
+    """Return whether `spend_writes` has marked a subject as used."""
     return _row(subject, secret) is not None
 
 
-def held(token: str, secret: str) -> str | None:
+def content_of(token: str, secret: str) -> str | None:
     """Return the content of a token's ticket, used or not, or None if there is no ticket."""
     row = _row(token, secret)
     return None if row is None else str(row.content)
 
 
-def holding(token: str, content: str, secret: str) -> ownership.Writes:
+def content_writes(token: str, content: str, secret: str) -> ownership.Writes:
     """Return the writes that replace a ticket's content, in the transaction that read it."""
     row = _row(token, secret)
     assert row is not None, "it was read"  # noqa: S101 - a bug here, no input
@@ -137,7 +137,7 @@ def sweep(*, now: datetime) -> None:
     names = reads.names("Ticket", [("expires", "<", now)], limit=_SWEPT)
 
     def body() -> None:
-        gone = tuple(account_rows.ticket_key(name) for name in names)
+        gone = tuple(account_rows.link_key(name) for name in names)
         transactions.apply(ownership.Writes(_OWNER, delete=gone))
 
     if names:
@@ -152,4 +152,4 @@ def _row(token: str, secret: str) -> account_rows.TicketRow | None:
 def _keys(token: str, secret: str) -> list[schema.RowKey]:
     """Return the possible keys of a token's ticket. A new ticket gets the first key."""
     made = keyed_hashes.every(secret, "ticket", token)
-    return [account_rows.ticket_key(keyed_hashes.text(each)) for each in made]
+    return [account_rows.link_key(keyed_hashes.text(digest)) for digest in made]

@@ -46,17 +46,17 @@ def new_code() -> str:
     return keyed_hashes.text(secrets.token_bytes(16))[:_LETTERS]
 
 
-def shown(code: str) -> str:
+def in_groups(code: str) -> str:
     """Return a code as two groups of four characters."""
     return f"{code[:4]} {code[4:]}"
 
 
 def digest(token: str, code: str, secret: str) -> str:
     """Return what `CodedContent` stores of the code for a token."""
-    return keyed_hashes.text(keyed_hashes.keyed(secret, _PURPOSE, token, code))
+    return keyed_hashes.text(keyed_hashes.keyed_digest(secret, _PURPOSE, token, code))
 
 
-def read(content: str) -> CodedContent:
+def decode(content: str) -> CodedContent:
     """Decode a link's content."""
     return decoders.json(CodedContent).decode(content)
 
@@ -84,21 +84,21 @@ def redeem(  # noqa: PLR0913 - the link, the code, and what they allow
 
     def body() -> tuple[T] | None:
         try:
-            content, used = one_time_links.using(token, purpose, attempt, secret, now=now)
+            content, used = one_time_links.use_writes(token, purpose, attempt, secret, now=now)
         except errors.BadLink as error:
             raise reader_accounts.Refused("code-expired") from error
-        coded = read(content)
+        coded = decode(content)
         if coded.site != site or coded.tries >= TRIES:
             raise reader_accounts.Refused("too-many-guesses")
         if not keyed_hashes.is_one(coded.code, secret, _PURPOSE, token, plain):
             counted = msgspec.structs.replace(coded, tries=coded.tries + 1)
-            transactions.apply(one_time_links.holding(token, counted.text, secret))
+            transactions.apply(one_time_links.content_writes(token, counted.text, secret))
             return None
         done = act(coded.content)
         transactions.apply(used)
         return (done,)
 
-    found = transactions.transaction(body)
-    if found is None:
+    result = transactions.transaction(body)
+    if result is None:
         raise reader_accounts.Refused("wrong-code")
-    return found[0]
+    return result[0]

@@ -51,7 +51,7 @@ class PresentedCode(NamedTuple):
     code: str
 
 
-def checked_challenge(challenge: str) -> str:
+def check_challenge(challenge: str) -> str:
     """Check a page's challenge.
 
     Raises:
@@ -74,16 +74,18 @@ def issue(claim: Claim, challenge: str, *, secret: str, now: datetime) -> str:
     content = typed_codes.CodedContent(claim.site, claim.content, digest).text
 
     def body() -> None:
-        there = one_time_links.held(token, secret)
+        there = one_time_links.content_of(token, secret)
         if there not in {None, content} or any(
-            one_time_links.held(each, secret) for each in before
+            one_time_links.content_of(earlier, secret) for earlier in before
         ):
             raise errors.Conflict("voucher-exists")
-        issued = one_time_links.issuing(token, claim.purpose, content, secret, now=now, term=TERM)
+        issued = one_time_links.issue_writes(
+            token, claim.purpose, content, secret, now=now, term=TERM
+        )
         transactions.apply(issued)
 
     transactions.transaction(body)
-    return typed_codes.shown(made)
+    return typed_codes.in_groups(made)
 
 
 def redeem(
@@ -102,7 +104,12 @@ def redeem(
     """
     tokens = _tokens(_challenge_of(shown.verifier), secret)
     token = next(
-        (each for each in tokens if one_time_links.held(each, secret) is not None), tokens[0]
+        (
+            candidate
+            for candidate in tokens
+            if one_time_links.content_of(candidate, secret) is not None
+        ),
+        tokens[0],
     )
     return typed_codes.redeem(token, purpose, site, shown.code, act, secret=secret, now=now)
 
@@ -120,4 +127,4 @@ def _tokens(challenge: str, secret: str) -> list[str]:
     The tokens are keyed hashes, so no one can choose a challenge that matches another ticket.
     """
     made = keyed_hashes.every(secret, "voucher", challenge)
-    return [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in made]
+    return [base64.urlsafe_b64encode(digest).decode().rstrip("=") for digest in made]

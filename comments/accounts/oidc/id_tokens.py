@@ -57,7 +57,7 @@ class _Claims(msgspec.Struct, frozen=True):
     at_hash: str | None = None
 
 
-def opened(token: object, keys: Mapping[str, object]) -> bytes:
+def verify_signature(token: object, keys: Mapping[str, object]) -> bytes:
     """Check a token's signature with the provider's keys, and return its claims as JSON.
 
     Raises:
@@ -68,9 +68,9 @@ def opened(token: object, keys: Mapping[str, object]) -> bytes:
 
     if not isinstance(token, str) or len(token) > _LONGEST:
         raise NotBelieved(reason="the response has no ID token")
-    for each in _usable(keys):
+    for key in _usable(keys):
         try:
-            return bytes(jwt.api_jws.decode(token, jwt.PyJWK(each).key, algorithms=ALGORITHMS))
+            return bytes(jwt.api_jws.decode(token, jwt.PyJWK(key).key, algorithms=ALGORITHMS))
         # Malformed keys, and tokens with values of the wrong type, raise built-in exceptions.
         except (
             jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError
@@ -79,7 +79,7 @@ def opened(token: object, keys: Mapping[str, object]) -> bytes:
     raise NotBelieved(reason="no key of the provider signed the ID token")
 
 
-def checked(said: bytes, expected: Expected, *, now: datetime) -> dict[str, object]:
+def check_claims(said: bytes, expected: Expected, *, now: datetime) -> dict[str, object]:
     """Check a token's claims and return them.
 
     Raises:
@@ -128,7 +128,7 @@ def _usable(keys: Mapping[str, object]) -> list[dict[str, Any]]:
     """
     given = keys.get("keys")
     return [
-        each
-        for each in (given if isinstance(given, list) else ())
-        if isinstance(each, dict) and each.get("kty") in _KINDS and each.get("use", "sig") == "sig"
+        key
+        for key in (given if isinstance(given, list) else ())
+        if isinstance(key, dict) and key.get("kty") in _KINDS and key.get("use", "sig") == "sig"
     ]

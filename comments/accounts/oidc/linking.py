@@ -59,7 +59,7 @@ def sign_in(
     token = one_time_links.new_token()
 
     def body() -> accounts.Account | None:
-        led = accounts.stored_identity(person.identity, secret)
+        led = accounts.identity_row(person.identity, secret)
         row = None if led is None else reads.get(account_rows.account_key(led.account))
         if row is None or not row.grants:
             raise NotLinked
@@ -67,7 +67,9 @@ def sign_in(
             return accounts.record(row)
         step = msgspec.json.encode(_Step(row.key.id(), row.epoch)).decode()
         purpose = one_time_links.LinkPurpose.SECOND_STEP
-        transactions.apply(one_time_links.issuing(token, purpose, step, secret, now=now, term=TERM))
+        transactions.apply(
+            one_time_links.issue_writes(token, purpose, step, secret, now=now, term=TERM)
+        )
         return None
 
     account = transactions.transaction(body)
@@ -90,11 +92,11 @@ def finish(
         errors.TooMany: there were too many attempts.
     """
     attempt, made = one_time_links.new_token(), one_time_links.new_token()
-    held = _held(token, attempt, secret, now)
+    held = _read_step(token, attempt, secret, now)
     password_login.count(f"account:{held.account}", network, secret, now=now)
 
     def body() -> sessions.Session:
-        content, used = one_time_links.using(
+        content, used = one_time_links.use_writes(
             token, one_time_links.LinkPurpose.SECOND_STEP, attempt, secret, now=now
         )
         step = decoders.json(_Step).decode(content)
@@ -106,7 +108,7 @@ def finish(
         if row is None or row.epoch != step.epoch:
             raise errors.BadLink
         password_login.use_code(row, code, secret, now)
-        begun = sessions.beginning(session, row, secret, now=now)
+        begun = sessions.begin_writes(session, row, secret, now=now)
         transactions.apply(used, begun, ownership.Writes(_OWNER, put=(row,)))
         return sessions.Session(accounts.record(row), session)
 
@@ -136,7 +138,7 @@ def accept(
     if known is not None:
         invitations.accept_as(known.id, token, secret=secret, now=now)
         return sign_in(person, browser=browser, secret=secret, now=now)
-    newcomer = invitations.Introduced(accounts.checked_name(name or person.name), person.identity)
+    newcomer = invitations.Introduced(accounts.clean_name(name or person.name), person.identity)
     return invitations.accept_introduced(token, newcomer, browser=browser, secret=secret, now=now)
 
 
@@ -152,7 +154,7 @@ def link(account: str, epoch: str, person: oidc_client.ProviderUser, *, secret: 
     name = identity.name(secret)
 
     def body() -> None:
-        led = accounts.stored_identity(identity, secret)
+        led = accounts.identity_row(identity, secret)
         row = reads.get(account_rows.account_key(account))
         if row is None or row.epoch != epoch:
             raise errors.Forbidden("not-signed-in")
@@ -184,7 +186,7 @@ def unlink(account: str, issuer: str) -> None:
         if not gone:
             raise errors.NotFound("provider", issuer)
         row.populate(identities=[n for n in row.identities if n not in gone], epoch=fresh)
-        keys = tuple(account_rows.identity_key(each) for each in gone)
+        keys = tuple(account_rows.identity_key(name) for name in gone)
         transactions.apply(ownership.Writes(_OWNER, put=(row,), delete=keys))
 
     transactions.transaction(body)
@@ -194,12 +196,12 @@ def issuers_of(account: str, among: tuple[str, ...]) -> frozenset[str]:
     """Return which of these issuers are linked to an account."""
     row = reads.get(account_rows.account_key(account))
     names = [] if row is None else row.identities
-    return frozenset(each for each in among if is_linked(names, identities.at_issuer(each)))
+    return frozenset(issuer for issuer in among if is_linked(names, identities.at_issuer(issuer)))
 
 
 def is_linked(names: list[str], provider: str) -> bool:
     """Return whether one of these identity names belongs to a provider."""
-    return any(_is_at(each, provider) for each in names)
+    return any(_is_at(name, provider) for name in names)
 
 
 def _is_at(name: str, provider: str) -> bool:
@@ -207,8 +209,8 @@ def _is_at(name: str, provider: str) -> bool:
     return name.rpartition(":")[0] == provider
 
 
-def _held(token: str, attempt: str, secret: str, now: datetime) -> _Step:
-    content, _ = one_time_links.using(
+def _read_step(token: str, attempt: str, secret: str, now: datetime) -> _Step:
+    content, _ = one_time_links.use_writes(
         token, one_time_links.LinkPurpose.SECOND_STEP, attempt, secret, now=now
     )
     return decoders.json(_Step).decode(content)

@@ -38,7 +38,7 @@ _BROWSER = re.compile(r"[A-Za-z0-9_-]{43}")
 class LoginPurpose(enum.StrEnum):
     """The purpose of a login flow. The value is stored as text."""
 
-    DESK = "desk"  # Sign in as an owner or moderator.
+    CONSOLE = "desk"  # Sign in as an owner or moderator.
     MODERATE = "moderate"  # The same, in the window that grants a moderation session.
     LINK = "link"  # Link the provider to the current account.
     INVITATION = "invitation"  # Accept an invitation.
@@ -134,11 +134,13 @@ def begin(
         if bucket.is_empty:
             raise errors.TooMany(retry_after=bucket.wait(now))
         purpose = one_time_links.LinkPurpose.JOURNEY
-        issued = one_time_links.issuing(asked.state, purpose, content, secret, now=now, term=TERM)
-        transactions.apply(bucket.take(), issued)
+        issued = one_time_links.issue_writes(
+            asked.state, purpose, content, secret, now=now, term=TERM
+        )
+        transactions.apply(bucket.count_writes(), issued)
 
     transactions.transaction(body)
-    return Redirect(peer.way(asked), browser)
+    return Redirect(peer.login_address(asked), browser)
 
 
 def end(
@@ -153,7 +155,7 @@ def end(
     attempt = one_time_links.new_token()
 
     def body() -> LoginFlow:
-        content, used = one_time_links.using(
+        content, used = one_time_links.use_writes(
             state, one_time_links.LinkPurpose.JOURNEY, attempt, secret, now=now
         )
         text = encryption.unseal(content, _PURPOSE, secret, now=now)
@@ -171,4 +173,4 @@ def end(
 
 
 def _digest(browser: str, secret: str) -> str:
-    return keyed_hashes.text(keyed_hashes.keyed(secret, "browser", browser))
+    return keyed_hashes.text(keyed_hashes.keyed_digest(secret, "browser", browser))

@@ -75,14 +75,14 @@ class _About(msgspec.Struct, frozen=True):
     authorization_response_iss_parameter_supported: bool = False
 
 
-class _Known(NamedTuple):
+class _Configuration(NamedTuple):
     """A provider's configuration document and keys."""
 
     about: _About
     keys: dict[str, object]
 
 
-COPIES = per_process.PerProcess(lambda: caches.Cache[str, _Known](_MOST_COPIES, _TERM))
+COPIES = per_process.PerProcess(lambda: caches.Cache[str, _Configuration](_MOST_COPIES, _TERM))
 
 
 class OidcClient:
@@ -102,17 +102,17 @@ class OidcClient:
             errors.Unreachable: the provider does not answer, or its answer is malformed.
             NotBelieved: the document names a different issuer, or contains a non-public address.
         """
-        with self._taken_at_its_word():
-            self._known(within=0)
+        with self._public_addresses_only():
+            self._configuration(within=0)
 
-    def way(self, secrets: Secrets) -> str:
+    def login_address(self, secrets: Secrets) -> str:
         """Return the address at the provider to which the browser must be redirected.
 
         Raises:
             errors.Unreachable, NotBelieved: see `check`.
         """
-        with self._taken_at_its_word():
-            start = self._known().about.authorization_endpoint
+        with self._public_addresses_only():
+            start = self._configuration().about.authorization_endpoint
         query = {
             "response_type": "code",
             "client_id": self._provider.client,
@@ -137,19 +137,19 @@ class OidcClient:
             errors.Unreachable: see `check`.
             errors.BadLink: the client secret was encrypted under a different secret of the service.
         """
-        with self._taken_at_its_word():
-            about = self._known().about
+        with self._public_addresses_only():
+            about = self._configuration().about
             code = self._code(answer, about)
             tokens = self._tokens(code, asked.verifier, about, secret=secret, now=now)
             said = self._claims(tokens.get("id_token"))
         access = tokens.get("access_token")
         issuer, client = self._provider.issuer, self._provider.client
         expected = id_tokens.Expected(issuer, client, asked.nonce, access)
-        claims = id_tokens.checked(said, expected, now=now)
+        claims = id_tokens.check_claims(said, expected, now=now)
         return self._person(claims, about, access)
 
     @contextlib.contextmanager
-    def _taken_at_its_word(self) -> Iterator[None]:
+    def _public_addresses_only(self) -> Iterator[None]:
         """Raise `NotBelieved` if the provider's document contains a non-public address."""
         try:
             yield
@@ -174,7 +174,10 @@ class OidcClient:
         self, code: str, verifier: str, about: _About, *, secret: str, now: datetime
     ) -> Mapping[str, object]:
         """Exchange the authorization code for tokens."""
-        client, opened = self._provider.client, providers.opened(self._provider, secret, now=now)
+        client, opened = (
+            self._provider.client,
+            providers.client_secret(self._provider, secret, now=now),
+        )
         headers = {**_JSON, "Content-Type": "application/x-www-form-urlencoded"}
         form = {
             "grant_type": "authorization_code",
@@ -198,14 +201,14 @@ class OidcClient:
 
     def _claims(self, token: object) -> bytes:
         """Check the token with the cached keys, and fetch them again if they do not match."""
-        known = self._known()
+        known = self._configuration()
         try:
-            return id_tokens.opened(token, known.keys)
+            return id_tokens.verify_signature(token, known.keys)
         except NotBelieved:
-            fresh = self._known(within=AGAIN)
+            fresh = self._configuration(within=AGAIN)
             if fresh is known:
                 raise
-            return id_tokens.opened(token, fresh.keys)
+            return id_tokens.verify_signature(token, fresh.keys)
 
     def _person(self, claims: Mapping[str, object], about: _About, access: object) -> ProviderUser:
         subject = str(claims["sub"])
@@ -214,9 +217,9 @@ class OidcClient:
             identity = identities.of_provider(provider, subject)
         except errors.BadInput as error:
             raise NotBelieved(reason="the subject of the ID token is not valid") from error
-        return ProviderUser(identity, _name(claims) or self._told_name(subject, about, access))
+        return ProviderUser(identity, _name(claims) or self._ask_name(subject, about, access))
 
-    def _told_name(self, subject: str, about: _About, access: object) -> str:
+    def _ask_name(self, subject: str, about: _About, access: object) -> str:
         """Ask the provider's userinfo endpoint for a name. Return "" if there is none."""
         is_plain = isinstance(access, str) and access.isascii() and access.isprintable()
         if not about.userinfo_endpoint or not is_plain:
@@ -224,30 +227,30 @@ class OidcClient:
         headers = {"Accept": "application/json", "Authorization": f"Bearer {access}"}
         # A sign-in must not fail because a name is missing: the person is then asked for a name.
         with contextlib.suppress(errors.Unreachable, errors.UnsafeAddress):
-            told = self._fetched(about.userinfo_endpoint, dict[str, object], headers)
+            told = self._fetch(about.userinfo_endpoint, dict[str, object], headers)
             if told.get("sub") == subject:
                 return _name(told)
         return ""
 
-    def _known(self, *, within: float | None = None) -> _Known:
+    def _configuration(self, *, within: float | None = None) -> _Configuration:
         copies = COPIES.get()
-        found = copies.get(self._provider.issuer, within=within)
-        if found is None:
-            found = self._read()
-            copies.keep(self._provider.issuer, found)
-        return found
+        known = copies.get(self._provider.issuer, within=within)
+        if known is None:
+            known = self._read_configuration()
+            copies.keep(self._provider.issuer, known)
+        return known
 
-    def _read(self) -> _Known:
+    def _read_configuration(self) -> _Configuration:
         issuer = self._provider.issuer
         where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-        about = self._fetched(where, _About)
+        about = self._fetch(where, _About)
         if about.issuer != issuer:
             raise NotBelieved(reason=f"the issuer is {about.issuer[:200]}, not {issuer}")
         self._out.check(about.authorization_endpoint)
-        keys = self._fetched(about.jwks_uri, dict[str, object])
-        return _Known(about, keys)
+        keys = self._fetch(about.jwks_uri, dict[str, object])
+        return _Configuration(about, keys)
 
-    def _fetched(self, url: str, kind: type[T], headers: Mapping[str, str] = _JSON) -> T:
+    def _fetch(self, url: str, kind: type[T], headers: Mapping[str, str] = _JSON) -> T:
         answer = self._out.send("GET", url, headers=headers)
         if answer.status != _OK:
             raise errors.Unreachable("bad-provider-answer")
@@ -270,8 +273,8 @@ def _challenge(verifier: str) -> str:
 
 def _name(claims: Mapping[str, object]) -> str:
     """Return the first valid display name among the claims, or ""."""
-    for each in _NAMES:
-        said = claims.get(each)
+    for claim in _NAMES:
+        said = claims.get(claim)
         with contextlib.suppress(errors.BadInput):
             if isinstance(said, str):
                 return cleaning.clean_name(said)

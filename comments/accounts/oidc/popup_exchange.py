@@ -31,7 +31,7 @@ def issue(
         errors.Conflict: the challenge has already had a voucher.
     """
     who = encryption.seal(msgspec.json.encode(person).decode(), _PURPOSE, secret, now=now)
-    claim = window_codes.Claim(one_time_links.LinkPurpose.VOUCHER, site, who)
+    claim = window_codes.Claim(one_time_links.LinkPurpose.WINDOW_CODE, site, who)
     return window_codes.issue(claim, challenge, secret=secret, now=now)
 
 
@@ -50,7 +50,7 @@ def redeem(
     """
     name = cleaning.clean_name(name) if name.strip() else ""
     reader = window_codes.redeem(
-        one_time_links.LinkPurpose.VOUCHER,
+        one_time_links.LinkPurpose.WINDOW_CODE,
         site,
         window_codes.PresentedCode(verifier, given),
         lambda content: _reader(content, name, secret, now),
@@ -64,8 +64,8 @@ def _reader(content: str, name: str, secret: str, now: datetime) -> reader_accou
     """Return a voucher's reader, in the transaction that uses the voucher."""
     text = encryption.unseal(content, _PURPOSE, secret, now=now)
     person = decoders.json(oidc_client.ProviderUser).decode(text)
-    found = accounts.by_identity(person.identity, secret)
-    called = name or (found.name if found else person.name)
+    account = accounts.by_identity(person.identity, secret)
+    called = name or (account.name if account else person.name)
     if not called:
         raise errors.BadInput("name", "required")
     return reader_accounts.Reader(person.identity, called)

@@ -64,7 +64,7 @@ class Registration(msgspec.Struct, frozen=True):
     secret: str
 
 
-def checked(given: Registration, secret: str, *, now: datetime) -> Provider:
+def make(given: Registration, secret: str, *, now: datetime) -> Provider:
     """Check an operator's input and make a provider that is not yet available to anyone.
 
     Raises:
@@ -82,14 +82,14 @@ def checked(given: Registration, secret: str, *, now: datetime) -> Provider:
     return Provider(
         name=given.name,
         title=title,
-        issuer=_checked_issuer(given.issuer),
+        issuer=_check_issuer(given.issuer),
         client=given.client,
         secret=encryption.seal(given.secret, _PURPOSE, secret, now=now),
         created=now,
     )
 
 
-def opened(provider: Provider, secret: str, *, now: datetime) -> str:
+def client_secret(provider: Provider, secret: str, *, now: datetime) -> str:
     """Decrypt a provider's client secret.
 
     Raises:
@@ -106,24 +106,24 @@ def every() -> tuple[Provider, ...]:
 
 def of_site(site: str) -> tuple[Provider, ...]:
     """Return the providers available to a site's readers."""
-    return tuple(each for each in every() if site in each.sites)
+    return tuple(provider for provider in every() if site in provider.sites)
 
 
-def of_desk() -> tuple[Provider, ...]:
+def of_console() -> tuple[Provider, ...]:
     """Return the providers available to owners and moderators."""
-    return tuple(each for each in every() if each.at_desk)
+    return tuple(provider for provider in every() if provider.at_desk)
 
 
-def chosen(name: str, among: Collection[Provider]) -> Provider:
+def by_name(name: str, among: Collection[Provider]) -> Provider:
     """Return the provider that has this name.
 
     Raises:
         errors.NotFound: no provider has this name.
     """
-    found = next((each for each in among if each.name == name), None)
-    if found is None:
+    provider = next((candidate for candidate in among if candidate.name == name), None)
+    if provider is None:
         raise errors.NotFound("provider", name[:100])
-    return found
+    return provider
 
 
 def add(provider: Provider) -> None:
@@ -133,12 +133,12 @@ def add(provider: Provider) -> None:
         errors.Conflict: the name or the issuer is in use, or there are `MOST` providers already.
     """
 
-    def change(found: list[Provider]) -> list[Provider]:
+    def change(stored: list[Provider]) -> list[Provider]:
         # If the response to an earlier run was lost, the provider may already be stored.
-        others = [each for each in found if each != provider]
-        if any(provider.name == each.name for each in others):
+        others = [other for other in stored if other != provider]
+        if any(provider.name == other.name for other in others):
             raise errors.Conflict("provider-exists", value=provider.name)
-        if any(provider.issuer == each.issuer for each in others):
+        if any(provider.issuer == other.issuer for other in others):
             raise errors.Conflict("provider-exists", value=provider.issuer)
         if len(others) >= MOST:
             raise errors.Conflict("too-many-providers", limit=MOST)
@@ -154,14 +154,14 @@ def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
         errors.NotFound: the provider or a site does not exist.
     """
 
-    def widened(found: Provider) -> Provider:
+    def widen(provider: Provider) -> Provider:
         for site in sites:
             if not site or reads.get(comment_rows.site_key(site)) is None:
                 raise errors.NotFound("site", site)
-        offered = tuple(sorted({*found.sites, *sites}))
-        return msgspec.structs.replace(found, sites=offered, at_desk=found.at_desk or at_desk)
+        offered = tuple(sorted({*provider.sites, *sites}))
+        return msgspec.structs.replace(provider, sites=offered, at_desk=provider.at_desk or at_desk)
 
-    return _change_one(name, widened)
+    return _change_one(name, widen)
 
 
 def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
@@ -173,11 +173,13 @@ def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
         errors.NotFound: the provider does not exist.
     """
 
-    def narrowed(found: Provider) -> Provider:
-        left = tuple(each for each in found.sites if each not in sites)
-        return msgspec.structs.replace(found, sites=left, at_desk=found.at_desk and not at_desk)
+    def narrow(provider: Provider) -> Provider:
+        left = tuple(site for site in provider.sites if site not in sites)
+        return msgspec.structs.replace(
+            provider, sites=left, at_desk=provider.at_desk and not at_desk
+        )
 
-    return _change_one(name, narrowed)
+    return _change_one(name, narrow)
 
 
 def remove(name: str) -> None:
@@ -190,10 +192,10 @@ def remove(name: str) -> None:
     """
     gone: list[Provider] = []
 
-    def change(found: list[Provider]) -> list[Provider]:
-        if not gone or any(each in found for each in gone):
-            gone[:] = [chosen(name, found)]
-        return [each for each in found if each not in gone]
+    def change(stored: list[Provider]) -> list[Provider]:
+        if not gone or any(provider in stored for provider in gone):
+            gone[:] = [by_name(name, stored)]
+        return [provider for provider in stored if provider not in gone]
 
     _change(change)
 
@@ -201,36 +203,39 @@ def remove(name: str) -> None:
 def renew(secret: str) -> bool:
     """Re-encrypt the client secrets under the current `SECRET`. Return whether any changed."""
 
-    def renewed(found: list[Provider]) -> list[Provider]:
-        fresh = [encryption.renewed(each.secret, _PURPOSE, secret) or each.secret for each in found]
+    def reencrypt(stored: list[Provider]) -> list[Provider]:
+        fresh = [
+            encryption.reseal(provider.secret, _PURPOSE, secret) or provider.secret
+            for provider in stored
+        ]
         return [
-            msgspec.structs.replace(each, secret=text)
-            for each, text in zip(found, fresh, strict=True)
+            msgspec.structs.replace(provider, secret=text)
+            for provider, text in zip(stored, fresh, strict=True)
         ]
 
     known = list(every())
-    if renewed(known) == known:
+    if reencrypt(known) == known:
         return False
-    _change(renewed)
+    _change(reencrypt)
     return True
 
 
 def _change_one(name: str, change: Callable[[Provider], Provider]) -> Provider:
     changed: list[Provider] = []
 
-    def one(found: list[Provider]) -> list[Provider]:
-        changed[:] = [change(chosen(name, found))]
-        return [changed[0] if each.name == name else each for each in found]
+    def change_list(stored: list[Provider]) -> list[Provider]:
+        changed[:] = [change(by_name(name, stored))]
+        return [changed[0] if provider.name == name else provider for provider in stored]
 
-    _change(one)
+    _change(change_list)
     return changed[0]
 
 
 def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
     def body() -> None:
-        found = list(every())
-        before = _sites(found)  # `change` may change the list
-        changed = sorted(change(found), key=lambda each: each.name)
+        stored = list(every())
+        before = _sites(stored)  # `change` may change the list
+        changed = sorted(change(stored), key=lambda each: each.name)
         content = msgspec.json.encode(changed).decode()
         row = account_rows.ProvidersRow(key=account_rows.providers_key(), providers=content)
         transactions.apply(ownership.Writes(_OWNER, put=(row,)))
@@ -241,10 +246,10 @@ def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
 
 
 def _sites(given: Collection[Provider]) -> set[str]:
-    return {site for each in given for site in each.sites}
+    return {site for provider in given for site in provider.sites}
 
 
-def _checked_issuer(issuer: str) -> str:
+def _check_issuer(issuer: str) -> str:
     """Check an issuer.
 
     An issuer is not normalized, because it must equal the issuer in the provider's documents.

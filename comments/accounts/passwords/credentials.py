@@ -49,10 +49,10 @@ def note_reset(account: str, mark: str) -> accounts.Account:
     return accounts.change(account, apply)
 
 
-def checked_password(password: str, *own: str) -> str:
+def check_and_hash(password: str, *own: str) -> str:
     """Check a new password and return its hash. `own` contains what others know about the owner.
 
     Raises:
         errors.BadInput: the password is not allowed (`hashing.check`).
     """
-    return hashing.hashed(hashing.check(password, *own))
+    return hashing.hash_password(hashing.check(password, *own))

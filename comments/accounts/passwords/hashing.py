@@ -39,14 +39,14 @@ def check(password: str, *own: str) -> str:
     if not SHORTEST <= len(password) <= LONGEST:
         raise errors.BadInput("password", "wrong-length", minimum=SHORTEST, maximum=LONGEST)
     plain = _plain(password)
-    if plain in {_plain(each) for each in own}:
+    if plain in {_plain(text) for text in own}:
         raise errors.BadInput("password", "password-is-login")
     if plain in _common():
         raise errors.BadInput("password", "common-password")
     return password
 
 
-def hashed(password: str) -> str:
+def hash_password(password: str) -> str:
     """Hash a password. The hash contains its parameters and salt."""
     with _turns:
         return hasher().hash(_bytes(password))

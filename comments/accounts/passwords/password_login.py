@@ -50,13 +50,13 @@ def sign_in(attempt: LoginAttempt, *, secret: str, now: datetime) -> sessions.Se
         errors.TooMany: there were too many attempts for this name or from this network.
         errors.Overloaded: the store did not answer in time.
     """
-    identity = identities.of_typed(attempt.login)
+    identity = identities.of_text(attempt.login)
     count(identity.name(secret), attempt.network, secret, now=now)
     account = accounts.id_by_identity(identity, secret)
     row = reads.get(account_rows.account_key(account))
     if not hashing.matches("" if row is None else row.password, attempt.password):
         raise Wrong
-    renewed = hashing.hashed(attempt.password) if hashing.is_outdated(row.password) else ""
+    renewed = hashing.hash_password(attempt.password) if hashing.is_outdated(row.password) else ""
     begun = _begin(row, attempt, renewed, secret, now=now)
     accounts.rekey(identity, secret)
     return begun
@@ -91,7 +91,7 @@ def count(name: str, network: str, secret: str, *, now: datetime) -> None:
         for bucket in buckets:
             if bucket.is_empty:
                 raise errors.TooMany(retry_after=bucket.wait(now))
-        transactions.apply(*(bucket.take() for bucket in buckets))
+        transactions.apply(*(bucket.count_writes() for bucket in buckets))
 
     transactions.transaction(body)
 
@@ -118,7 +118,7 @@ def _begin(
             raise Wrong
         use_code(row, attempt.code, secret, now)
         row.password = renewed or row.password
-        begun = sessions.beginning(token, row, secret, now=now)
+        begun = sessions.begin_writes(token, row, secret, now=now)
         ended = ownership.Writes(_OWNER, put=(row,), delete=old)
         transactions.apply(begun, ended)
         return sessions.Session(accounts.record(row), token)

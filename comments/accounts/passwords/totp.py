@@ -26,7 +26,7 @@ def secret() -> str:
     return base64.b32encode(secrets.token_bytes(_SECRET)).decode()
 
 
-def checked(key: str) -> str:
+def check_secret(key: str) -> str:
     """Check a secret that a form submitted.
 
     Raises:
@@ -49,19 +49,19 @@ def step_of(key: str, given: str, *, now: datetime, after: int) -> int | None:
     """Return the step of a currently valid code whose step is later than `after`, or None."""
     current = int(now.timestamp()) // STEP
     plain = given.replace(" ", "").encode()
-    for step in (current + each for each in _LEEWAY):
+    for step in (current + drift for drift in _LEEWAY):
         if step > after and hmac.compare_digest(code(key, step).encode(), plain):
             return step
     return None
 
 
-def shown(key: str, given: str, *, now: datetime) -> int:
+def check_first_code(key: str, given: str, *, now: datetime) -> int:
     """Check the first code of a new authenticator and return its step.
 
     Raises:
         errors.BadInput: the code is wrong.
     """
-    step = step_of(checked(key), given, now=now, after=0)
+    step = step_of(check_secret(key), given, now=now, after=0)
     if step is None:
         raise errors.BadInput("code", "wrong-totp-code")
     return step

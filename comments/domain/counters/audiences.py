@@ -102,9 +102,9 @@ def _holds(part: Part, mask: int) -> bool:
     if isinstance(part, int):
         return bool(mask >> part & 1)
     return (
-        all(_holds(each, mask) for each in part.every)
-        and (not part.some or any(_holds(each, mask) for each in part.some))
-        and not any(_holds(each, mask) for each in part.but)
+        all(_holds(inner, mask) for inner in part.every)
+        and (not part.some or any(_holds(inner, mask) for inner in part.some))
+        and not any(_holds(inner, mask) for inner in part.but)
     )
 
 
@@ -125,13 +125,13 @@ def question(forms: Mapping[str, object]) -> Question:
     parts = []
     for name, form in forms.items():
         field = f"{FIELD}.{name}"
-        parts.append(_part(_converted(form, field), field, 0, places))
+        parts.append(_part(_form_of(form, field), field, 0, places))
     return Question(tuple(places.found), tuple(forms), tuple(parts))
 
 
-def _converted(form: object, field: str) -> AudienceForm:
+def _form_of(form: object, field: str) -> AudienceForm:
     try:
-        return decoders.converted(form, AudienceForm)
+        return decoders.convert(form, AudienceForm)
     except msgspec.ValidationError as error:
         place = _PLACE.search(str(error))
         raise errors.BadInput(f"{field}{place[1] if place else ''}", "audience-form") from error
@@ -139,7 +139,7 @@ def _converted(form: object, field: str) -> AudienceForm:
         raise errors.BadInput(field, "audience-too-deep", limit=DEEPEST) from error
 
 
-def decoded(text: bytes) -> dict[str, object]:
+def decode_named(text: bytes) -> dict[str, object]:
     """Decode named audiences from JSON, for `question`.
 
     Raises:
@@ -182,10 +182,10 @@ def _part(form: AudienceForm, field: str, depth: int, places: _Places) -> Part:
         raise errors.BadInput(field, "audience-too-deep", limit=DEEPEST)
     every, some, but = (
         tuple(
-            _part(each, f"{field}.{name}[{number}]", depth + 1, places)
-            for number, each in enumerate(found)
+            _part(inner, f"{field}.{name}[{number}]", depth + 1, places)
+            for number, inner in enumerate(parts)
         )
-        for name, found in lists.items()
+        for name, parts in lists.items()
     )
     return Combination(every, some, but)
 

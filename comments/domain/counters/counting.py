@@ -196,12 +196,12 @@ def _of_day(state: CountedState) -> Amounts:
 
 
 def _of_categories(state: CountedState) -> Amounts:
-    found: list[tuple[Key, int]] = []
+    amounts: list[tuple[Key, int]] = []
     for category in categories.with_ancestors(state.categories[: categories.MOST]):
-        found += _of_statistics(category_scope(state.site, category), state)
+        amounts += _of_statistics(category_scope(state.site, category), state)
         if state.day:
-            found += _of_statistics(day_scope(state.site, state.day, category), state)
-    return found
+            amounts += _of_statistics(day_scope(state.site, state.day, category), state)
+    return amounts
 
 
 def _of_listings(state: CountedState) -> Amounts:
@@ -265,7 +265,7 @@ def by_scope(sums: Mapping[Key, int]) -> dict[Scope, dict[str, int]]:
     return scopes
 
 
-def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+def sums(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Add an increment to a scope's numbers and drop zeros."""
     names = sorted({*numbers, *more})
     sums = {name: numbers.get(name, 0) + more.get(name, 0) for name in names}

@@ -193,10 +193,10 @@ def declare(
 
 
 def _condition(text: str) -> Condition:
-    found = _CONDITION.fullmatch(text)
-    if found is None:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
         raise errors.BadInput("where", "bad-condition", value=text)
-    name, comparison, value = found.groups()
+    name, comparison, value = match.groups()
     field = FIELDS.get(name)
     if field is None:
         raise errors.BadInput(
@@ -263,8 +263,8 @@ def _only(text: str) -> tuple[str, ...]:
 
 _PLACES: Mapping[CounterKey, Callable[[CountedState], tuple[str, ...]]] = {
     CounterKey.CATEGORY: lambda state: tuple(
-        each.replace("/", _NESTED)
-        for each in categories.with_ancestors(state.categories[: categories.MOST])
+        category.replace("/", _NESTED)
+        for category in categories.with_ancestors(state.categories[: categories.MOST])
     ),
     CounterKey.DAY: lambda state: _only(state.day),
     CounterKey.THREAD: lambda state: _only(state.thread[len(state.site) :]),

@@ -31,25 +31,27 @@ class Marks(NamedTuple):
 
 def of(site: str, network: str, addresses: Iterable[str], secret: str) -> Marks:
     """Return the marks of a network ("" if there is none) and of e-mail addresses on a site."""
-    accepted = secret_rotation.accepted(secret)
-    known = [_network(site, network, each) for each in accepted]
-    boxes = [mailbox(site, address, each) for address in addresses if address for each in accepted]
+    accepted = secret_rotation.accepted_secrets(secret)
+    known = [_network(site, network, key) for key in accepted]
+    boxes = [mailbox(site, address, key) for address in addresses if address for key in accepted]
     return Marks(tuple(mark for mark in known if mark), tuple(boxes))
 
 
 def mailbox(site: str, address: str, secret: str) -> str:
     """Return the mark of an address's mailbox, which ignores a "+" and the text after it."""
-    digest = keyed_hashes.keyed(secret, "banned mailbox", site, mail_addresses.mailbox(address))
+    digest = keyed_hashes.keyed_digest(
+        secret, "banned mailbox", site, mail_addresses.mailbox(address)
+    )
     return keyed_hashes.text(digest)
 
 
-def kept(site: str, network: str, secret: str, *, now: datetime) -> str:
+def seal_mark(site: str, network: str, secret: str, *, now: datetime) -> str:
     """Return a network's mark as stored in a comment's row: encrypted, or "" for no network."""
     mark = _network(site, network, secret)
     return encryption.seal(mark, _PURPOSE, secret, now=now) if mark else ""
 
 
-def opened(stored: str, secret: str, *, now: datetime) -> str:
+def open_mark(stored: str, secret: str, *, now: datetime) -> str:
     """Decrypt the mark in a comment's row; return "" if there is none or the secret differs."""
     try:
         return encryption.unseal(stored, _PURPOSE, secret, now=now) if stored else ""

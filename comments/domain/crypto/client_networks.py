@@ -30,14 +30,14 @@ def of(address: str) -> str:
     All malformed addresses count as one network, so a malformed address does not evade a limit.
     """
     try:
-        found = ipaddress.ip_address(_without_port(address.strip()).partition("%")[0])
+        ip = ipaddress.ip_address(_without_port(address.strip()).partition("%")[0])
     except ValueError:
         return UNKNOWN
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found, _PREFIX), strict=False))
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, _PREFIX), strict=False))
 
 
 def around(network: str) -> tuple[tuple[str, int], ...]:
@@ -45,22 +45,22 @@ def around(network: str) -> tuple[tuple[str, int], ...]:
 
     An IPv4 address has no wider networks, because an attacker pays for each address.
     """
-    found = _parsed(network)
-    if not isinstance(found, ipaddress.IPv6Network):
+    parsed = _parse(network)
+    if not isinstance(parsed, ipaddress.IPv6Network):
         return ()
-    return tuple((str(found.supernet(new_prefix=bits)), factor) for bits, factor in WIDER)
+    return tuple((str(parsed.supernet(new_prefix=bits)), factor) for bits, factor in WIDER)
 
 
 def area(network: str) -> str:
     """Return the /16 of an IPv4 network or the /32 of an IPv6 network."""
-    found = _parsed(network)
-    if found is None:
+    parsed = _parse(network)
+    if parsed is None:
         return network
-    bits = _AREA_V4 if found.version == 4 else _AREA_V6  # noqa: PLR2004 - the IP version
-    return str(found.supernet(new_prefix=bits))
+    bits = _AREA_V4 if parsed.version == 4 else _AREA_V6  # noqa: PLR2004 - the IP version
+    return str(parsed.supernet(new_prefix=bits))
 
 
-def _parsed(network: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+def _parse(network: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     try:
         return ipaddress.ip_network(network)
     except ValueError:
@@ -81,4 +81,4 @@ def _without_port(address: str) -> str:
 
 def digest(secret: str, what: str, network: str) -> str:
     """Return a network's keyed hash of 26 characters for the limit that `what` names."""
-    return keyed_hashes.text(keyed_hashes.keyed(secret, "network", what, network))
+    return keyed_hashes.text(keyed_hashes.keyed_digest(secret, "network", what, network))

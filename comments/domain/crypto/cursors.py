@@ -25,7 +25,7 @@ def label(*parts: str) -> str:
 
 def seal(position: Sequence[str], listing: str, secret: str, *, shape: int = 0) -> str:
     """Sign and encode a position in a listing. `shape` is that of the tree of the position."""
-    signer = _serializer(secret_rotation.accepted(secret))
+    signer = _serializer(secret_rotation.accepted_secrets(secret))
     # The first shape is left out, so cursors from before the first change of a scheme stay valid.
     return str(signer.dumps([*position, *([shape] if shape else [])], salt=_salt(listing)))
 
@@ -38,7 +38,7 @@ def unseal(cursor: str, listing: str, secret: str) -> list[str]:
             it.
     """
     try:
-        position: list[str] = _serializer(secret_rotation.accepted(secret)).loads(
+        position: list[str] = _serializer(secret_rotation.accepted_secrets(secret)).loads(
             cursor, salt=_salt(listing)
         )
     except (BadSignature, UnicodeError) as error:
@@ -55,7 +55,7 @@ def unseal_with_shape(cursor: str, listing: str, secret: str) -> tuple[list[str]
     position: list[str | int] = [*unseal(cursor, listing, secret)]
     last = position[-1] if position else ""
     shape = last if isinstance(last, int) else 0
-    return [each for each in position if isinstance(each, str)], shape
+    return [part for part in position if isinstance(part, str)], shape
 
 
 class Keyed(SigningAlgorithm):

@@ -33,34 +33,34 @@ def unseal(
         errors.BadLink: the text was not encrypted by this service for this purpose, or is older
             than `term`.
     """
-    for each in secret_rotation.accepted(secret):
-        found = _opened(sealed, purpose, each)
-        if found is not None:
+    for key in secret_rotation.accepted_secrets(secret):
+        opened = _open(sealed, purpose, key)
+        if opened is not None:
             break
     else:
         raise errors.BadLink
-    text, made = found
+    text, made = opened
     if term is not None and now.timestamp() - made > term.total_seconds():
         raise errors.BadLink("link-expired")
     return text
 
 
-def renewed(sealed: str, purpose: str, secret: str) -> str:
+def reseal(sealed: str, purpose: str, secret: str) -> str:
     """Re-encrypt a text with the current secret; return "" if that is unnecessary or impossible.
 
     The result keeps the time of the original encryption.
     """
-    current, *before = secret_rotation.accepted(secret)
-    if not sealed or _opened(sealed, purpose, current) is not None:
+    current, *before = secret_rotation.accepted_secrets(secret)
+    if not sealed or _open(sealed, purpose, current) is not None:
         return ""
-    found = next(filter(None, (_opened(sealed, purpose, each) for each in before)), None)
-    if found is None:
+    opened = next(filter(None, (_open(sealed, purpose, key) for key in before)), None)
+    if opened is None:
         return ""
-    text, made = found
+    text, made = opened
     return _fernet(purpose, current).encrypt_at_time(text.encode(), made).decode()
 
 
-def _opened(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
+def _open(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
     """Return the text and its time in seconds since 1970; None if the text cannot be decrypted."""
     from cryptography.fernet import InvalidToken  # noqa: PLC0415 - see `_fernet`
 
@@ -81,4 +81,4 @@ def _fernet(purpose: str, secret: str) -> "fernet.Fernet":
 
 
 def _key(purpose: str, secret: str) -> bytes:
-    return keyed_hashes.keyed(secret, "sealed", purpose)
+    return keyed_hashes.keyed_digest(secret, "sealed", purpose)

@@ -13,14 +13,14 @@ from comments.domain.crypto import secret_rotation
 _BYTES = 16  # 128 bits
 
 
-def keyed(secret: str, *parts: str) -> bytes:
+def keyed_digest(secret: str, *parts: str) -> bytes:
     """Return the keyed digest of several texts."""
-    return hmac.digest(secret.encode(), joined(parts), "sha256")
+    return hmac.digest(secret.encode(), join(parts), "sha256")
 
 
 def every(secret: str, *parts: str) -> tuple[bytes, ...]:
     """Return the keyed digests for all accepted secrets, starting with the current secret."""
-    return tuple(keyed(each, *parts) for each in secret_rotation.accepted(secret))
+    return tuple(keyed_digest(key, *parts) for key in secret_rotation.accepted_secrets(secret))
 
 
 def is_one(given: str, secret: str, *parts: str) -> bool:
@@ -28,11 +28,11 @@ def is_one(given: str, secret: str, *parts: str) -> bool:
 
     The comparison takes constant time.
     """
-    made = [text(each) for each in every(secret, *parts)]
-    return any(hmac.compare_digest(each.encode(), given.encode()) for each in made)
+    made = [text(digest) for digest in every(secret, *parts)]
+    return any(hmac.compare_digest(digest.encode(), given.encode()) for digest in made)
 
 
-def joined(parts: tuple[str, ...]) -> bytes:
+def join(parts: tuple[str, ...]) -> bytes:
     """Encode several texts as bytes; no two tuples give the same bytes."""
     return b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)
 

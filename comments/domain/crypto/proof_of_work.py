@@ -132,8 +132,8 @@ def network(answer: bytes, *, secret: str) -> str:
         made = decoders.json(Challenge).decode(answer)
     except msgspec.MsgspecError as error:
         raise errors.Forbidden("proof-invalid") from error
-    for each in secret_rotation.accepted(secret):
-        signature = hmac.new(_key(each).encode(), made.challenge.encode(), "sha256").hexdigest()
+    for key in secret_rotation.accepted_secrets(secret):
+        signature = hmac.new(_key(key).encode(), made.challenge.encode(), "sha256").hexdigest()
         if hmac.compare_digest(signature, made.signature):
             return parse_qs(made.salt.partition("?")[2])["n"][0].partition(".")[0]
     raise errors.Forbidden("proof-invalid")
@@ -157,14 +157,14 @@ def check(solution: str, *, secret: str) -> Proof:
     except (binascii.Error, msgspec.MsgspecError, ValueError) as error:
         raise problem from error
     payload = v1.Payload(sent.algorithm, sent.challenge, sent.number, sent.salt, sent.signature)
-    for each in secret_rotation.accepted(secret):
-        is_right, _ = v1.verify_solution(payload, _key(each), check_expires=False)
+    for key in secret_rotation.accepted_secrets(secret):
+        is_right, _ = v1.verify_solution(payload, _key(key), check_expires=False)
         if is_right:
-            return _said(sent, each)
+            return _decode(sent, key)
     raise problem
 
 
-def _said(sent: _Solution, secret: str) -> Proof:
+def _decode(sent: _Solution, secret: str) -> Proof:
     """Decode the salt, which is trustworthy because its signature is valid."""
     said = parse_qs(sent.salt.partition("?")[2])
     opened, expires = (datetime.fromtimestamp(int(said[name][0]), UTC) for name in ("t", "expires"))
@@ -183,4 +183,4 @@ def _said(sent: _Solution, secret: str) -> Proof:
 
 
 def _key(secret: str) -> str:
-    return keyed_hashes.keyed(secret, "proof of work").hex()
+    return keyed_hashes.keyed_digest(secret, "proof of work").hex()

@@ -24,7 +24,7 @@ class Secret(str):
         return made
 
 
-def accepted(secret: str) -> tuple[str, ...]:
+def accepted_secrets(secret: str) -> tuple[str, ...]:
     """Return the accepted secrets, starting with the current secret."""
     old = secret.old if isinstance(secret, Secret) else ""
     return (secret, old) if old and old != secret else (secret,)

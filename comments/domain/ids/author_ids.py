@@ -37,8 +37,8 @@ def age(author: str, since: datetime | None, now: datetime) -> int | None:
     """
     if author.startswith(ACCOUNT):
         return None if since is None else _days(since.date(), now)
-    if found := _DATED.fullmatch(author):
-        return _days(_EPOCH + timedelta(days=int(found[1])), now)
+    if match := _DATED.fullmatch(author):
+        return _days(_EPOCH + timedelta(days=int(match[1])), now)
     return 0 if not author or author.startswith(GUEST) else None
 
 

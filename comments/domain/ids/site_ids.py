@@ -34,4 +34,4 @@ def guess(host: str, taken: Container[str]) -> str:
     label = host.removeprefix("www.").partition(".")[0]
     base = _OTHERS.sub("-", label).strip("-")[: _LONGEST - 4] or "site"
     numbered = (f"{base}-{number}" for number in itertools.count(2))
-    return next(each for each in itertools.chain([base], numbered) if each not in taken)
+    return next(name for name in itertools.chain([base], numbered) if name not in taken)

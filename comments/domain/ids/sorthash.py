@@ -217,7 +217,7 @@ def level(scheme: Scheme, sort_hash: str) -> int:
     return sum(1 for _ in segments(scheme, sort_hash)) - 1
 
 
-def padded(scheme: Scheme, sort_hash: str) -> str:
+def pad(scheme: Scheme, sort_hash: str) -> str:
     """Return the hash with a zero segment for each missing level, as people write it in tables."""
     missing = scheme.levels - 1 - level(scheme, sort_hash)
     return sort_hash + encode_segment(scheme, 0) * max(missing, 0)

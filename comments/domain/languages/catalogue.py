@@ -50,7 +50,7 @@ class Catalogue:
             KeyError: no such key, or a placeholder without a value.
         """
         pattern = quote(self._pattern(key, values.get("count")))
-        return _PLACEHOLDER.sub(lambda found: quote(self._shown(values[found[1]])), pattern)
+        return _PLACEHOLDER.sub(lambda found: quote(self._format(values[found[1]])), pattern)
 
     def _pattern(self, key: str, count: object) -> str:
         surface, _, name = key.partition(".")
@@ -61,7 +61,7 @@ class Catalogue:
             raise KeyError(f"{key} needs a count")
         return entry[formats.plural_category(count, self.language)]
 
-    def _shown(self, value: object) -> object:
+    def _format(self, value: object) -> object:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return formats.number(value, self.language) if is_number else value
 
@@ -70,7 +70,7 @@ class Catalogue:
 def of(language: str) -> Catalogue:
     """Return the catalogue of a language, read from its files once per process."""
     folder = resources.files(__package__) / language
-    files = (each for each in folder.iterdir() if each.name.endswith(".json"))
+    files = (file for file in folder.iterdir() if file.name.endswith(".json"))
     entries = {
         file.name.removesuffix(".json"): json.loads(file.read_text("utf-8"))
         for file in files
@@ -84,7 +84,9 @@ def languages() -> tuple[str, ...]:
     """Return the languages that have a catalogue, in alphabetical order."""
     folders = resources.files(__package__).iterdir()
     return tuple(
-        sorted(each.name for each in folders if each.is_dir() and (each / "errors.json").is_file())
+        sorted(
+            entry.name for entry in folders if entry.is_dir() and (entry / "errors.json").is_file()
+        )
     )
 
 

@@ -112,9 +112,9 @@ class Heard(NamedTuple):
     opinion: ClassifierAnswer | None = None
 
 
-def asked(classifiers: Iterable[Classifier], *, is_guest: bool) -> tuple[Classifier, ...]:
+def classifiers_for(classifiers: Iterable[Classifier], *, is_guest: bool) -> tuple[Classifier, ...]:
     """Return the classifiers to ask about a text by a guest or by a signed-in author."""
-    return tuple(each for each in classifiers if is_guest or each.everybody)
+    return tuple(classifier for classifier in classifiers if is_guest or classifier.everybody)
 
 
 def rule(names: Sequence[str]) -> str:
@@ -122,7 +122,7 @@ def rule(names: Sequence[str]) -> str:
     return _WAITS + "+".join(names)
 
 
-def awaited(said: str) -> tuple[str, ...]:
+def awaited_classifiers(said: str) -> tuple[str, ...]:
     """Return the classifiers whose answers a rule awaits; empty for other rules."""
     return tuple(said.removeprefix(_WAITS).split("+")) if said.startswith(_WAITS) else ()
 

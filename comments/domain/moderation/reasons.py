@@ -23,7 +23,7 @@ class HoldReason(msgspec.Struct, frozen=True):
 def sentence(found: Sequence[HoldReason]) -> str:
     """Return the reasons in English, as clauses of one line."""
     texts = catalogue.ENGLISH
-    return "; ".join(texts.text(f"reasons.{each.code}", **each.params) for each in found)
+    return "; ".join(texts.text(f"reasons.{reason.code}", **reason.params) for reason in found)
 
 
 def encode(found: Sequence[HoldReason]) -> str:

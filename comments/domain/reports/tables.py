@@ -22,7 +22,9 @@ class TableFormat(enum.StrEnum):
     JSON = "json"
 
 
-def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: TableFormat) -> str:
+def format_table(
+    kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: TableFormat
+) -> str:
     """Format lines of the same type as a table whose columns are the fields of that type.
 
     The text has no final line break.
@@ -30,17 +32,17 @@ def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: T
     if form is TableFormat.JSON:
         return msgspec.json.format(msgspec.json.encode(lines)).decode()
     rows = [
-        [_shown(msgspec.to_builtins(getattr(line, name))) for name in kind.__struct_fields__]
+        [_cell(msgspec.to_builtins(getattr(line, name))) for name in kind.__struct_fields__]
         for line in lines
     ]
     if form is TableFormat.CSV:
         return _csv(
             [list(kind.__struct_fields__), *([_inert(cell) for cell in row] for row in rows)]
         )
-    return _aligned([list(kind.__struct_fields__), *rows])
+    return _align([list(kind.__struct_fields__), *rows])
 
 
-def _shown(value: object) -> str:
+def _cell(value: object) -> str:
     text = "" if value is None else str(value)
     return "".join(character if character.isprintable() else "?" for character in text)
 
@@ -59,7 +61,7 @@ def _csv(rows: Sequence[Sequence[str]]) -> str:
     return file.getvalue().rstrip("\n")
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def _align(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))

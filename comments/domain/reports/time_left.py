@@ -19,7 +19,7 @@ def percent(done: int, total: int) -> int:
     return min(done * 100 // total, 100) if total > 0 else 100
 
 
-def rounded(left: float) -> tuple[int, str]:
+def round_seconds(left: float) -> tuple[int, str]:
     """Round seconds for people: a number of at least 1, and its unit.
 
     The unit is "second", "minute" or "hour".

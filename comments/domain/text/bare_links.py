@@ -49,7 +49,7 @@ def end_of(head: re.Match[str]) -> int:
     has_path = follows[:1] in {"/", "?", "#"}
     if not _has_host(head[0] if has_path else head[0].rstrip(_AFTER_SENTENCE)):
         return 0
-    end = _bracketed(text, head.end()) if has_path else head.end()
+    end = _end_of(text, head.end()) if has_path else head.end()
     return head.start() + len(text[head.start() : end].rstrip(_AFTER_SENTENCE))
 
 
@@ -80,7 +80,7 @@ def _has_host(shown: str) -> bool:
     return True
 
 
-def _bracketed(text: str, start: int) -> int:
+def _end_of(text: str, start: int) -> int:
     """Return where an address ends: at a character of `_ENDS`, or at a bracket never opened."""
     opened = {"(": 0, "[": 0}
     for part in _PARTS.finditer(text, start):

@@ -63,7 +63,7 @@ def clean_body(raw: str) -> str:
     if len(raw) > MAX_BODY:
         raise errors.BadInput("body", "too-long", limit=MAX_BODY)
     text = DROPPED.sub("", raw.replace("\r\n", "\n").replace("\r", "\n"))
-    if not _shows(text):
+    if not _is_visible(text):
         raise errors.BadInput("body", "required")
     _refuse_piled_marks("body", text)
     if text.count("[") > MAX_BRACKETS:
@@ -99,7 +99,7 @@ def tidy_name(raw: str) -> str:
     refuse("name", raw, REFUSED)
     refuse("name", raw.strip(), _CONTROL)
     name = " ".join(unicodedata.normalize("NFC", DROPPED.sub("", raw)).split())
-    if not _shows(name):
+    if not _is_visible(name):
         raise errors.BadInput("name", "required")
     if len(name) > MAX_NAME:
         raise errors.BadInput("name", "too-long", limit=MAX_NAME)
@@ -186,7 +186,7 @@ def refuse(field: str, text: str, pattern: re.Pattern[str]) -> None:
         raise errors.BadInput(field, "bad-characters")
 
 
-def _shows(text: str) -> bool:
+def _is_visible(text: str) -> bool:
     """Return whether a reader would see a letter, number, punctuation mark or symbol."""
     return any(unicodedata.category(c)[0] in "LNPS" and c not in _BLANK for c in text)
 

@@ -60,15 +60,15 @@ def convert(source: str) -> ConvertedHtml:
         errors.BadInput: the body exceeds a limit or is not text.
     """
     sanitizing.check(source)
-    found = _Conversion()
-    html = sanitizing.TAG.sub(found.replaced, _KEEPER.clean(source))
+    conversion = _Conversion()
+    html = sanitizing.TAG.sub(conversion.replacement, _KEEPER.clean(source))
     if f"<{_BOUNDARY}>" in html:
         html = "".join(_lines(html))
     return ConvertedHtml(
-        sanitizing.checked(html),
-        found.images,
-        found.embeds,
-        found.unlinked,
+        sanitizing.sanitize_checked(html),
+        conversion.images,
+        conversion.embeds,
+        conversion.unlinked,
         len(_REMOVED.findall(source)),
     )
 
@@ -81,7 +81,7 @@ class _Conversion:
         self._links: list[bool] = []  # for each open link, whether it has an address
         self._last = ""
 
-    def replaced(self, tag: re.Match[str]) -> str:
+    def replacement(self, tag: re.Match[str]) -> str:
         slash, name, written = tag.groups()
         # The values are escaped and stay so.
         attributes = dict(_ATTRIBUTE.findall(written))
@@ -91,13 +91,13 @@ class _Conversion:
             self.images += 1
             url = attributes.get("src", "")
             mark = f' {sanitizing.IMAGE_MARK}=""'
-            return self._shown(url, attributes.get("alt", "").strip(), mark)
+            return self._anchor(url, attributes.get("alt", "").strip(), mark)
         if name in _HIGH_HEADINGS:
             return f"<{slash}{_HIGHEST}>"
         if name in _OTHER_BLOCKS:
             return f"<{_BOUNDARY}>"
         if name in _EMBEDS:
-            return "" if slash else self._embed(attributes.get(_EMBEDS[name], ""), attributes)
+            return "" if slash else self._media(attributes.get(_EMBEDS[name], ""), attributes)
         return tag[0]
 
     def _link(self, tag: str, *, is_end: bool, is_alive: bool) -> str:
@@ -108,15 +108,15 @@ class _Conversion:
             self.unlinked += not is_alive
         return tag
 
-    def _embed(self, url: str, attributes: dict[str, str]) -> str:
+    def _media(self, url: str, attributes: dict[str, str]) -> str:
         # Old snippets name the same address in an object and in an embed within it.
         if not url or url == self._last:
             return ""
         self._last = url
         self.embeds += 1
-        return self._shown(url, attributes.get("title", "").strip())
+        return self._anchor(url, attributes.get("title", "").strip())
 
-    def _shown(self, url: str, text: str, mark: str = "") -> str:
+    def _anchor(self, url: str, text: str, mark: str = "") -> str:
         if not url or any(self._links):
             return text or url
         return f'<a href="{url}"{mark}>{text or url}</a>'

@@ -21,7 +21,7 @@ _HREF = re.compile(r' href="([^"]*)"')
 _MARK = f' {sanitizing.IMAGE_MARK}=""'
 
 
-def shown(source: str, origins: Sequence[str]) -> str:
+def show_images(source: str, origins: Sequence[str]) -> str:
     """Return sanitized HTML with the images of `origins` within their links."""
     if not origins or _MARK not in source:
         return source

@@ -20,13 +20,13 @@ _UNLINKED = re.compile(r"<(/?)(a|code|pre)\b", re.IGNORECASE)
 def with_links(source: str) -> str:
     """Return HTML with a link at each address that is text."""
     open_elements: collections.Counter[str] = collections.Counter()
-    found: list[str] = []
+    pieces: list[str] = []
     for number, piece in enumerate(_TAG.split(source)):
         is_tag = number % 2
         if is_tag:
             _count(open_elements, piece)
-        found.append(piece if is_tag or open_elements.total() else _linked(piece))
-    return "".join(found)
+        pieces.append(piece if is_tag or open_elements.total() else _link(piece))
+    return "".join(pieces)
 
 
 def _count(open_elements: collections.Counter[str], tag: str) -> None:
@@ -41,10 +41,10 @@ def _count(open_elements: collections.Counter[str], tag: str) -> None:
         open_elements[name] -= 1
 
 
-def _linked(piece: str) -> str:
+def _link(piece: str) -> str:
     """Add links to a piece of text with HTML entities."""
     text = html.unescape(piece)
-    found: list[str] = []
+    parts: list[str] = []
     done = place = 0
     while head := bare_links.HEAD.search(text, place):
         place = bare_links.end_of(head)
@@ -52,11 +52,11 @@ def _linked(piece: str) -> str:
             place = head.end()
             continue
         shown = text[head.start() : place]
-        found.append(html.escape(text[done : head.start()], quote=False))
+        parts.append(html.escape(text[done : head.start()], quote=False))
         address = html.escape(bare_links.address(shown))
-        found.append(f'<a href="{address}">{html.escape(shown, quote=False)}</a>')
+        parts.append(f'<a href="{address}">{html.escape(shown, quote=False)}</a>')
         done = place
-    if not found:
+    if not parts:
         return piece
-    found.append(html.escape(text[done:], quote=False))
-    return "".join(found)
+    parts.append(html.escape(text[done:], quote=False))
+    return "".join(parts)

@@ -21,8 +21,10 @@ _SPECIAL = re.compile(
 )
 
 
-def rendered(source: str) -> str | None:
+def render(source: str) -> str | None:
     """Return the HTML of a text without markup, or None if the text may contain markup."""
     if len(source) > LONGEST or _SPECIAL.search(source):
         return None
-    return "".join(f"<p>{each}</p>\n" for each in _BLANK_LINES.split(source.strip("\n")) if each)
+    return "".join(
+        f"<p>{paragraph}</p>\n" for paragraph in _BLANK_LINES.split(source.strip("\n")) if paragraph
+    )

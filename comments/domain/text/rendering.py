@@ -77,14 +77,14 @@ def render_markdown(source: str) -> str:
         errors.BadInput: blocks are nested too deeply to be shown whole, or the markup takes too
             much work.
     """
-    prose = plain_prose.rendered(source)
+    prose = plain_prose.render(source)
     return with_markup(source) if prose is None else prose
 
 
 def with_markup(source: str) -> str:
     """Render a body that may contain markup; see `render_markdown`."""
     cleaning.refuse("body", source, cleaning.REFUSED)
-    return sanitizing.safe(_rendered(source))
+    return sanitizing.safe(_render(source))
 
 
 def with_html(source: str) -> str | None:
@@ -96,12 +96,12 @@ def with_html(source: str) -> str | None:
     Raises:
         errors.BadInput: see `render_markdown`.
     """
-    tokens = _parsed(_HTML_PARSER, source)[0]
-    types = {each.type for token in tokens for each in (token, *(token.children or ()))}
+    tokens = _parse(_HTML_PARSER, source)[0]
+    types = {part.type for token in tokens for part in (token, *(token.children or ()))}
     return None if types.isdisjoint(_ONLY_WITH_HTML) else _html(_HTML_PARSER, tokens)
 
 
-def _rendered(source: str) -> str:
+def _render(source: str) -> str:
     """Render a text to unsanitized HTML. Headings start at the third level.
 
     Raises:
@@ -116,8 +116,8 @@ def _html(parser: markdown_it.MarkdownIt, tokens: list[Token]) -> str:
     for token in tokens:
         if token.type.startswith("heading_"):
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
-        elif found := _ALIGNED.fullmatch(str(token.attrs.pop("style", ""))):
-            token.attrs["align"] = found[1]
+        elif match := _ALIGNED.fullmatch(str(token.attrs.pop("style", ""))):
+            token.attrs["align"] = match[1]
         elif token.children:
             token.children = list(_without_images(token.children))
     return str(parser.renderer.render(tokens, parser.options, {}))
@@ -159,10 +159,10 @@ def parse(source: str) -> tuple[list[Token], int]:
     Raises:
         errors.BadInput: parsing takes more than `MAX_WORK`.
     """
-    return _parsed(_PARSER, source)
+    return _parse(_PARSER, source)
 
 
-def _parsed(parser: markdown_it.MarkdownIt, source: str) -> tuple[list[Token], int]:
+def _parse(parser: markdown_it.MarkdownIt, source: str) -> tuple[list[Token], int]:
     spent: dict[str, int] = {_WORK: 0, _COUNTED: 0}
     _parsing.spent = spent
     return parser.parse(source, spent), spent[_WORK]
@@ -194,8 +194,8 @@ class _Markdown(markdown_it.MarkdownIt):
     """The parser, which also counts the non-ASCII characters in the host names that it converts."""
 
     def normalizeLink(self, url: str) -> str:  # noqa: N802 - the parser's name
-        found = _NAME.search(url)
-        strange = sum(not character.isascii() for character in found[1]) if found else 0
+        match = _NAME.search(url)
+        strange = sum(not character.isascii() for character in match[1]) if match else 0
         _add(_parsing.spent, HOST * strange)
         return super().normalizeLink(url)
 
@@ -212,7 +212,7 @@ class _Inline(ParserInline):
         super().skipToken(state)
 
 
-def _bare_link(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's signature
+def _try_bare_link(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's signature
     head = None if state.linkLevel else bare_links.HEAD.match(state.src, state.pos)
     if head is None:
         return False
@@ -239,8 +239,8 @@ def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the
     if state.src.startswith("](", state.pos):
         # The parser tries this rule only because the text was not a link. To determine that, the
         # parser read on to a blank or to 32 more brackets.
-        found = _UNSPACED.match(state.src, state.pos + 2)
-        _spend(state, ADDRESS * len(found[0]) // 2 if found else 0)
+        match = _UNSPACED.match(state.src, state.pos + 2)
+        _spend(state, ADDRESS * len(match[0]) // 2 if match else 0)
     return False
 
 
@@ -261,7 +261,7 @@ def _parser(*, is_html: bool) -> markdown_it.MarkdownIt:
     parser.configure("commonmark", {**options, "maxNesting": MAX_NESTING})
     parser.enable(["table", "strikethrough"])
     parser.inline.terminator_re = _TEXT_ENDS
-    parser.inline.ruler.before("text", "bare_link", _bare_link)
+    parser.inline.ruler.before("text", "bare_link", _try_bare_link)
     parser.inline.ruler.before("bare_link", _WORK, _try_inline)
     # Check before the delimiters are paired, which also takes time.
     parser.inline.ruler2.before("balance_pairs", _WORK, _inline_made)

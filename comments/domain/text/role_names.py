@@ -63,20 +63,20 @@ def speaks_for_site(name: str, site: Iterable[str] = ()) -> bool:
 
     `site` contains the site's names: its id and the hosts of its pages.
     """
-    found = skeleton(name.replace(" @ ", " at "))
+    shape = skeleton(name.replace(" @ ", " at "))
     # Skip the other scripts for an ASCII name, because their skeletons need the library.
-    words = WORDS if found.isascii() else (*WORDS, *_OTHER_SCRIPTS)
-    if _looks_like_one(found, _skeletons(words)):
+    words = WORDS if shape.isascii() else (*WORDS, *_OTHER_SCRIPTS)
+    if _is_like_one(shape, _skeletons(words)):
         return True
     before, after = _beside_sites(words)
     return any(
-        (found.endswith(each) and _looks_like_one(found.removesuffix(each), before))
-        or (found.startswith(each) and _looks_like_one(found.removeprefix(each), after))
-        for each in _site_skeletons(tuple(site))
+        (shape.endswith(own) and _is_like_one(shape.removesuffix(own), before))
+        or (shape.startswith(own) and _is_like_one(shape.removeprefix(own), after))
+        for own in _site_skeletons(tuple(site))
     )
 
 
-def _looks_like_one(found: str, claims: frozenset[str]) -> bool:
+def _is_like_one(found: str, claims: frozenset[str]) -> bool:
     """Return whether a skeleton is one of these.
 
     In a mostly Latin skeleton, each other letter stands for any letter.
@@ -86,17 +86,17 @@ def _looks_like_one(found: str, claims: frozenset[str]) -> bool:
     if not is_mixed:
         return found in claims
     return any(
-        len(each) == len(found)
+        len(claim) == len(found)
         and all(
-            seen == wanted or not seen.isascii() for seen, wanted in zip(found, each, strict=True)
+            seen == wanted or not seen.isascii() for seen, wanted in zip(found, claim, strict=True)
         )
-        for each in claims
+        for claim in claims
     )
 
 
 def skeleton(name: str) -> str:
     """Reduce a name to what readers recognize, without case, marks, look-alikes or separators."""
-    plain = name.lower() if name.isascii() else _folded(name)
+    plain = name.lower() if name.isascii() else _plain_letters(name)
     shown = "".join(c for c in plain.translate(_LEET) if c.isalnum())
     for pair, letter in _PAIRS:
         shown = shown.replace(pair, letter)
@@ -112,7 +112,7 @@ def _names(text: str) -> set[str]:
     return {text, "".join(labels), "".join(labels[:-1]), *labels[:-1][-1:], *labels[:1]}
 
 
-def _folded(name: str) -> str:
+def _plain_letters(name: str) -> str:
     """Reduce a text to plain letters: without case and marks, and with one of each look-alike."""
     # Look-alikes come before the case, because the small form of a letter may look different.
     parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name)).translate(_FLAGS)
@@ -131,8 +131,8 @@ def _likeness(text: str) -> str:
 @functools.lru_cache(1_000)
 def _site_skeletons(site: tuple[str, ...]) -> frozenset[str]:
     """Return the skeletons of a site's names. Shorter names would match too many people's names."""
-    called = {skeleton(each) for text in site for each in _names(text)}
-    return frozenset(each for each in called if len(each) >= _SHORTEST_SITE)
+    called = {skeleton(name) for text in site for name in _names(text)}
+    return frozenset(shape for shape in called if len(shape) >= _SHORTEST_SITE)
 
 
 @functools.cache

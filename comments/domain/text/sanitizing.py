@@ -72,7 +72,7 @@ def sanitise_html(source: str) -> str:
         errors.BadInput: the body exceeds a limit or is not text.
     """
     check(source)
-    return checked(source)
+    return sanitize_checked(source)
 
 
 def check(source: str) -> None:
@@ -88,7 +88,7 @@ def check(source: str) -> None:
         raise errors.BadInput("body", "too-much-markup")
 
 
-def checked(source: str) -> str:
+def sanitize_checked(source: str) -> str:
     """Sanitize HTML and check the result.
 
     Raises:

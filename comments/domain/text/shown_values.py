@@ -6,7 +6,7 @@ _MOST_SHOWN = 60  # characters of a value
 _BEFORE = 15  # characters before the first one that differs, in a value that is cut
 
 
-def shown(value: object, other: object) -> str:
+def show(value: object, other: object) -> str:
     """Show a value. Of a long text, show the part that begins to differ from `other`."""
     if isinstance(value, datetime):
         return value.isoformat()
@@ -25,4 +25,4 @@ def shown(value: object, other: object) -> str:
 
 def difference(field: str, stored: object, expected: object) -> str:
     """Describe a field whose stored value is not the expected one."""
-    return f"{field} is {shown(stored, expected)}, should be {shown(expected, stored)}"
+    return f"{field} is {show(stored, expected)}, should be {show(expected, stored)}"

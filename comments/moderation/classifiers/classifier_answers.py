@@ -72,7 +72,7 @@ def queue(site: str, name: str) -> str:
     return message_queue.queue(CHANNEL, f"{site}/{name}")
 
 
-def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
+def question_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Queue the questions about new texts in the transaction that completes their events."""
     rows: list[event_rows.MessageRow] = []
     for event in events:
@@ -85,22 +85,24 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
                 question = classifier_verdicts.encode(
                     classifier_verdicts.ClassifierQuestion(revision, sender)
                 )
-                rows += message_queue.made(event.id, [queue(new.site, name)], question, at=event.at)
+                rows += message_queue.new_rows(
+                    event.id, [queue(new.site, name)], question, at=event.at
+                )
     return message_queue.writes(rows)
 
 
-def erased(events: Sequence[outbox.Event]) -> ownership.Writes:
+def erasure_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Delete the answers about erased comments in the transaction that completes their events."""
-    return without([event.comment for event in events])
+    return deletion_writes([event.comment for event in events])
 
 
-def without(comment_ids: Sequence[str]) -> ownership.Writes:
+def deletion_writes(comment_ids: Sequence[str]) -> ownership.Writes:
     """Delete the answers about deleted or erased comments."""
-    rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
+    rows = reads.get_multi([moderation_rows.advice_key(comment_id) for comment_id in comment_ids])
     return ownership.Writes(_OWNER, delete=tuple(row.key for row in rows if row is not None))
 
 
-def read(row: moderation_rows.AdviceRow | None) -> StoredAnswers:
+def decode(row: moderation_rows.AdviceRow | None) -> StoredAnswers:
     """Decode a row; without a row, return an empty set of answers."""
     return StoredAnswers() if row is None else decoders.json(StoredAnswers).decode(row.said)
 
@@ -110,14 +112,14 @@ def of(comment_ids: Sequence[str]) -> dict[str, StoredAnswers]:
 
     Comments without a row are omitted.
     """
-    rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
-    return {row.key.id(): read(row) for row in rows if row is not None}
+    rows = reads.get_multi([moderation_rows.advice_key(comment_id) for comment_id in comment_ids])
+    return {row.key.id(): decode(row) for row in rows if row is not None}
 
 
-def waits(comment_id: str) -> bool:
+def is_waiting(comment_id: str) -> bool:
     """Return whether a comment is held only until classifiers answer."""
     row = reads.get(comment_rows.comment_key(comment_id))
-    return bool(row and classifier_verdicts.awaited(row.rule or ""))
+    return bool(row and classifier_verdicts.awaited_classifiers(row.rule or ""))
 
 
 def applies(said: StoredAnswers, comment: records.Comment, revision: int) -> bool:
@@ -137,14 +139,14 @@ def with_entry(said: StoredAnswers, name: str, entry: StoredAnswer, revision: in
     return StoredAnswers(revision, said.current, {**said.of, name: entry})
 
 
-def written(comment_id: str, said: StoredAnswers) -> ownership.Writes:
+def answer_writes(comment_id: str, said: StoredAnswers) -> ownership.Writes:
     """Return the writes that store the answers about a comment."""
     text = msgspec.json.encode(said).decode()
     row = moderation_rows.AdviceRow(key=moderation_rows.advice_key(comment_id), said=text)
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def corrections(
+def correction_writes(
     comment: records.Comment, event: str, *, now: datetime
 ) -> tuple[ownership.Writes, ...]:
     """Queue a correction if a moderator's decision contradicts Akismet's verdict.
@@ -155,7 +157,7 @@ def corrections(
     """
     means = _CORRECTIONS.get(comment.status)
     row = reads.get(moderation_rows.advice_key(comment.id)) if means and event else None
-    said = read(row)
+    said = decode(row)
     entry = said.of.get(classifier_verdicts.AKISMET)
     if means is None or entry is None or entry.verdict is None:
         return ()
@@ -167,7 +169,7 @@ def corrections(
     question = classifier_verdicts.encode(
         classifier_verdicts.ClassifierQuestion(said.asked, correction=means)
     )
-    made = message_queue.made(
+    made = message_queue.new_rows(
         event, [queue(comment.site, classifier_verdicts.AKISMET)], question, at=now
     )
-    return written(comment.id, after), message_queue.writes(made)
+    return answer_writes(comment.id, after), message_queue.writes(made)

@@ -114,9 +114,9 @@ class _Consultant:
         comment_id = message.event.partition(".")[0]
         about = RequestSubject(self._site, comment_id, question.revision)
         if question.correction:
-            comment = _corrected(about, self._classifier.name)
+            comment = _comment_to_correct(about, self._classifier.name)
         else:
-            comment = _open(about, self._classifier.name, now=self._now)
+            comment = _open_comment(about, self._classifier.name, now=self._now)
         if comment is None:
             return _NOTHING_LEFT
         try:
@@ -124,7 +124,7 @@ class _Consultant:
         except errors.BadLink:
             reason = "its secret cannot be decrypted: SECRET has changed since it was stored"
             heard = classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.GIVE_UP, reason))
-        outcome = self._ended(message, heard.outcome)
+        outcome = self._final_outcome(message, heard.outcome)
         if question.correction:
             return outcome
         entry = self._entry(heard.opinion, outcome)
@@ -171,7 +171,9 @@ class _Consultant:
             return classifier_verdicts.Heard(outcome)
         return akismet.check(self._client, account, text)
 
-    def _ended(self, message: message_queue.Message, outcome: outcomes.Outcome) -> outcomes.Outcome:
+    def _final_outcome(
+        self, message: message_queue.Message, outcome: outcomes.Outcome
+    ) -> outcomes.Outcome:
         """Return an attempt's outcome, with GIVE_UP instead of RETRY after the last attempt."""
         is_last = message.attempts >= outbox.MOST_ATTEMPTS
         if outcome.end is outcomes.End.RETRY and is_last:
@@ -221,7 +223,7 @@ def hear(
     Raises:
         errors.NotFound: this question was never sent to the service.
     """
-    about = RequestSubject(site, *site_service.named(question, site, settings.secret))
+    about = RequestSubject(site, *site_service.parse_name(question, site, settings.secret))
     entry = StoredAnswer(AnswerState.SAID, now, opinion.verdict, opinion.reason)
     return take(about, classifier_verdicts.WEBHOOK, entry, settings=settings, now=now)
 
@@ -243,7 +245,7 @@ def take(
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
 
     def body() -> _Applied:
-        case, said = _stored_case(about)
+        case, said = _case_and_answers(about)
         if (earlier := _earlier_answer(said, name, about)) is not None:
             return _Applied(Taken.KNOWN if earlier.verdict is entry.verdict else Taken.OTHER)
         if case is None or not _is_open(case.comment, said, about, now):
@@ -254,14 +256,14 @@ def take(
         if ruling is not None:
             act = act_of(_VERBS[ruling.status].value)
             change = status_changes.judge(
-                about.comment, ruling, status_changes.Decision(act, now, _unchecked)
+                about.comment, ruling, status_changes.Decision(act, now, _check_nothing)
             )
             after = msgspec.structs.replace(after, current=change.comment.revision)
             transactions.apply(*change.writes)
         elif settings.sends_mail and _is_left_to_moderators(case, after):
             mail = _mail(about, now)
-            transactions.apply(outbox.written([mail]))
-        transactions.apply(classifier_answers.written(about.comment, after))
+            transactions.apply(outbox.follow_up_writes([mail]))
+        transactions.apply(classifier_answers.answer_writes(about.comment, after))
         return _Applied(Taken.DONE, change, "" if mail is None else mail.key.id())
 
     applied = transactions.transaction(body, line=about.comment)
@@ -284,22 +286,24 @@ def _announce(applied: _Applied) -> None:
         comment = applied.change.comment
         backlog.tell(applied.change.event)
         is_shown = comment.status is Status.APPROVED
-        note: Callable[[records.ThreadName], None] = backlog.changed if is_shown else backlog.erased
+        note: Callable[[records.ThreadName], None] = (
+            backlog.note_changes if is_shown else backlog.note_erasure
+        )
         note(records.ThreadName(comment.site, comment.thread))
 
 
-def _unchecked(_case: records.Case) -> None:
+def _check_nothing(_case: records.Case) -> None:
     """Check nothing, because the transaction has already checked the comment."""
 
 
-def _stored_case(
+def _case_and_answers(
     about: RequestSubject,
 ) -> tuple[records.Case | None, classifier_answers.StoredAnswers]:
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
     case = None if row is None else conversion.case_record(row)
-    return case, classifier_answers.read(stored)
+    return case, classifier_answers.decode(stored)
 
 
 def _earlier_answer(
@@ -310,9 +314,9 @@ def _earlier_answer(
     return entry if entry is not None and entry.state is AnswerState.SAID else None
 
 
-def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
+def _open_comment(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
     """Return the comment that the question is about, or None if no answer is needed."""
-    case, said = _stored_case(about)
+    case, said = _case_and_answers(about)
     if case is None or _earlier_answer(said, name, about) is not None:
         return None
     comment = case.comment
@@ -320,9 +324,9 @@ def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment
     return comment if is_asked_about and _is_open(comment, said, about, now) else None
 
 
-def _corrected(about: RequestSubject, name: str) -> records.Comment | None:
+def _comment_to_correct(about: RequestSubject, name: str) -> records.Comment | None:
     """Return the comment to correct, or None if it has been edited or removed since the answer."""
-    case, said = _stored_case(about)
+    case, said = _case_and_answers(about)
     entry = said.of.get(name)
     if case is None or entry is None or case.comment.status is Status.RETRACTED:
         return None
@@ -353,13 +357,19 @@ def _ruling(
         return Ruling(_REFUSALS[entry.verdict], name, entry.reason)
     if entry.verdict is Verdict.HOLD and status is Status.APPROVED:
         return Ruling(Status.PENDING, name, entry.reason)
-    names = classifier_verdicts.awaited(case.rule)
-    if status is Status.PENDING and names and all(_lets(each, after, book) for each in names):
+    names = classifier_verdicts.awaited_classifiers(case.rule)
+    if (
+        status is Status.PENDING
+        and names
+        and all(_is_approved_by(other, after, book) for other in names)
+    ):
         return Ruling(Status.APPROVED, name, entry.reason)
     return None
 
 
-def _lets(name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rulebook) -> bool:
+def _is_approved_by(
+    name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rulebook
+) -> bool:
     """Return whether a classifier approved a comment, or failed and the site shows it anyway."""
     entry, classifier = after.of.get(name), book.classifier(name)
     if entry is None:
@@ -371,10 +381,10 @@ def _lets(name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rul
 
 def _is_left_to_moderators(case: records.Case, after: classifier_answers.StoredAnswers) -> bool:
     """Return whether a comment that was held for classifiers now needs a moderator's decision."""
-    names = classifier_verdicts.awaited(case.rule)
-    entries = [after.of.get(each) for each in names]
-    all_spoke = all(each is not None and each.state is not AnswerState.LATER for each in entries)
-    is_held = any(each is not None and each.verdict is Verdict.HOLD for each in entries)
+    names = classifier_verdicts.awaited_classifiers(case.rule)
+    entries = [after.of.get(name) for name in names]
+    all_spoke = all(entry is not None and entry.state is not AnswerState.LATER for entry in entries)
+    is_held = any(entry is not None and entry.verdict is Verdict.HOLD for entry in entries)
     return bool(names) and case.comment.status is Status.PENDING and (all_spoke or is_held)
 
 

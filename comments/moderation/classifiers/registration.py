@@ -51,7 +51,7 @@ def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
     """
     if not site or reads.get(comment_rows.site_key(site)) is None:
         raise errors.NotFound("site", site)
-    return rulebook.read(site).classifiers
+    return rulebook.from_store(site).classifiers
 
 
 def secrets_of(
@@ -63,8 +63,8 @@ def secrets_of(
         errors.BadLink: the secrets were encrypted with a `SECRET` that is no longer accepted.
     """
     return tuple(
-        encryption.unseal(each, classifier_verdicts.SECRET, secret, now=now)
-        for each in classifier.secrets
+        encryption.unseal(sealed, classifier_verdicts.SECRET, secret, now=now)
+        for sealed in classifier.secrets
     )
 
 
@@ -80,14 +80,14 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Htt
     """
     _vet(client, url)
     made = _new_secret()
-    fresh = _sealed(made, by)
-    is_new = rulebook.read(site).classifier(classifier_verdicts.WEBHOOK) is None
+    fresh = _seal(made, by)
+    is_new = rulebook.from_store(site).classifier(classifier_verdicts.WEBHOOK) is None
 
-    def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
-        kept = (fresh,) if found is None else found.secrets
+    def change(stored: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
+        kept = (fresh,) if stored is None else stored.secrets
         return classifier_verdicts.Classifier("webhook", url, kept, *terms)
 
-    _set(site, classifier_verdicts.WEBHOOK, change, by)
+    _set_classifier(site, classifier_verdicts.WEBHOOK, change, by)
     return made if is_new else ""
 
 
@@ -107,16 +107,16 @@ def set_akismet(
         raise errors.BadInput("key", "not-alphanumeric", limit=_LONGEST_KEY)
     if url:
         _vet(client, url)
-    fresh = (_sealed(key, by),) if key else ()
+    fresh = (_seal(key, by),) if key else ()
 
-    def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
-        kept = fresh or (() if found is None else found.secrets)
+    def change(stored: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
+        kept = fresh or (() if stored is None else stored.secrets)
         if not kept:
             raise errors.BadInput("key", "required")
-        where = url or (akismet.ADDRESS if found is None else found.url)
+        where = url or (akismet.ADDRESS if stored is None else stored.url)
         return classifier_verdicts.Classifier("akismet", where, kept, *terms)
 
-    _set(site, classifier_verdicts.AKISMET, change, by)
+    _set_classifier(site, classifier_verdicts.AKISMET, change, by)
 
 
 def rotate(site: str, by: By, *, keeps_old: bool) -> str:
@@ -129,15 +129,15 @@ def rotate(site: str, by: By, *, keeps_old: bool) -> str:
         errors.NotFound: the site does not exist or has not registered a service.
     """
     made = _new_secret()
-    fresh = _sealed(made, by)
+    fresh = _seal(made, by)
 
-    def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
-        if found is None:
+    def change(stored: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
+        if stored is None:
             raise errors.NotFound("adviser", classifier_verdicts.WEBHOOK)
-        kept = (fresh, found.secrets[0]) if keeps_old else (fresh,)
-        return msgspec.structs.replace(found, secrets=kept)
+        kept = (fresh, stored.secrets[0]) if keeps_old else (fresh,)
+        return msgspec.structs.replace(stored, secrets=kept)
 
-    _set(site, classifier_verdicts.WEBHOOK, change, by)
+    _set_classifier(site, classifier_verdicts.WEBHOOK, change, by)
     return made
 
 
@@ -154,18 +154,18 @@ def renew(site: str, by: By) -> int:
 
     def fresh(classifier: classifier_verdicts.Classifier) -> tuple[str, ...]:
         return tuple(
-            encryption.renewed(each, classifier_verdicts.SECRET, secret) or each
-            for each in classifier.secrets
+            encryption.reseal(sealed, classifier_verdicts.SECRET, secret) or sealed
+            for sealed in classifier.secrets
         )
 
     def change(
-        found: classifier_verdicts.Classifier | None,
+        stored: classifier_verdicts.Classifier | None,
     ) -> classifier_verdicts.Classifier | None:
-        return found and msgspec.structs.replace(found, secrets=fresh(found))
+        return stored and msgspec.structs.replace(stored, secrets=fresh(stored))
 
     for classifier in every(site):
         if fresh(classifier) != classifier.secrets:
-            _set(site, classifier.name, change, by)
+            _set_classifier(site, classifier.name, change, by)
             changed += 1
     return changed
 
@@ -179,11 +179,11 @@ def remove(site: str, name: str, by: By) -> None:
         errors.NotFound: the site does not exist or has no classifier with this name.
     """
 
-    def change(found: classifier_verdicts.Classifier | None) -> None:
-        if found is None:
+    def change(stored: classifier_verdicts.Classifier | None) -> None:
+        if stored is None:
             raise errors.NotFound("adviser", name)
 
-    _set(site, name, change, by)
+    _set_classifier(site, name, change, by)
 
 
 def _vet(client: safe_http.HttpClient, url: str) -> None:
@@ -193,12 +193,12 @@ def _vet(client: safe_http.HttpClient, url: str) -> None:
         raise errors.BadInput("url", "unreachable-url") from error
 
 
-def _set(site: str, name: str, change: policy_changes.ClassifierChange, by: By) -> None:
+def _set_classifier(site: str, name: str, change: policy_changes.ClassifierChange, by: By) -> None:
     every(site)  # checks that the site exists
     policy_changes.set_classifier(site, name, change, by.actor, now=by.now, reason=by.reason)
 
 
-def _sealed(text: str, by: By) -> str:
+def _seal(text: str, by: By) -> str:
     return encryption.seal(text, classifier_verdicts.SECRET, by.settings.secret, now=by.now)
 
 

@@ -63,11 +63,11 @@ class _Message(msgspec.Struct, frozen=True):
 
 def name(site: str, comment_id: str, revision: int, secret: str) -> str:
     """Return the name of the question about a comment's text at one revision."""
-    digest = keyed_hashes.keyed(secret, _PURPOSE, site, comment_id, f"{revision}")
+    digest = keyed_hashes.keyed_digest(secret, _PURPOSE, site, comment_id, f"{revision}")
     return f"{comment_id}.{revision}.{keyed_hashes.text(digest)}"
 
 
-def named(text: str, site: str, secret: str) -> tuple[str, int]:
+def parse_name(text: str, site: str, secret: str) -> tuple[str, int]:
     """Return the comment id and the revision from the name of a question.
 
     Raises:
@@ -77,8 +77,11 @@ def named(text: str, site: str, secret: str) -> tuple[str, int]:
     number = rest.partition(".")[0]
     is_number = number.isascii() and number.isdecimal() and len(number) < 10  # noqa: PLR2004
     revision = int(number) if is_number else 0
-    made = [name(site, comment_id, revision, each) for each in secret_rotation.accepted(secret)]
-    if not any(hmac.compare_digest(each.encode(), text.encode()) for each in made):
+    made = [
+        name(site, comment_id, revision, accepted)
+        for accepted in secret_rotation.accepted_secrets(secret)
+    ]
+    if not any(hmac.compare_digest(candidate.encode(), text.encode()) for candidate in made):
         raise errors.NotFound("question", text[:100])
     return comment_id, revision
 

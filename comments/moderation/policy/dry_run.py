@@ -43,7 +43,7 @@ class DryRunReport(msgspec.Struct, frozen=True):
     matches: tuple[Match, ...]
 
 
-def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunReport:
+def try_rules(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunReport:
     """Dry-run rules on a site's `last` newest comments, excluding retracted ones.
 
     Raises:
@@ -78,8 +78,8 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
 def _newest(site: str, last: int) -> list[records.Comment]:
     """Use index queries to find the newest comments that are not retracted, and read them."""
     newest = review_queue.newest(site, last)
-    found = reads.read([comment_rows.comment_key(name) for name in newest])
-    return [conversion.comment_from_message(each) for each in found if each is not None]
+    messages = reads.read([comment_rows.comment_key(name) for name in newest])
+    return [conversion.comment_from_message(message) for message in messages if message is not None]
 
 
 def _standings(
@@ -88,8 +88,8 @@ def _standings(
     """Count each author's approved comments, but only if a rule needs the counts."""
     if all(rule.approved_under is None for rule in tried):
         return {}
-    found = review_queue.standings(site, (each.author.id for each in comments))
-    return {author: numbers.get(APPROVED, 0) for author, numbers in found.items()}
+    standings = review_queue.standings(site, (comment.author.id for comment in comments))
+    return {author: numbers.get(APPROVED, 0) for author, numbers in standings.items()}
 
 
 def _since(
@@ -98,7 +98,7 @@ def _since(
     """Return when authors' accounts were created, but only if a rule needs these times."""
     if all(rule.younger_than is None for rule in tried):
         return {}
-    authors = dict.fromkeys(each.author.id for each in comments)
+    authors = dict.fromkeys(comment.author.id for comment in comments)
     known = [author for author in authors if author.startswith(author_ids.ACCOUNT)]
     keys = [account_rows.account_key(author.removeprefix(author_ids.ACCOUNT)) for author in known]
     rows = reads.get_multi(keys)
@@ -116,10 +116,10 @@ def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int 
 
 def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:
     """Count for each comment how often its text was posted during the day up to the comment."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     seen: dict[str, list[datetime]] = {}
     for comment in sorted(comments, key=lambda each: each.created):
         moments = seen.setdefault(rules.likeness(comment.body), [])
         moments.append(comment.created)
-        found[comment.id] = sum(comment.created - each < _DAY for each in moments)
-    return found
+        counts[comment.id] = sum(comment.created - moment < _DAY for moment in moments)
+    return counts

@@ -61,7 +61,7 @@ def set_policy(  # noqa: PLR0913 - each can be changed separately
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         return msgspec.structs.replace(book, **wanted)
 
-    return _changed(
+    return _change(
         site, audit_log.Act(actor, "set-policy", reason), "site", change, _POLICY, now=now
     )
 
@@ -77,12 +77,12 @@ def put_rule(
     rules.check_hosts(rule)
 
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
-        known = [each.id for each in book.rules]
-        put = [rule if each.id == rule.id else each for each in book.rules]
+        known = [other.id for other in book.rules]
+        put = [rule if other.id == rule.id else other for other in book.rules]
         return msgspec.structs.replace(book, rules=(*put, *(() if rule.id in known else (rule,))))
 
     act = audit_log.Act(actor, "put-rule", reason)
-    return _changed(site, act, f"rule:{rule.id}", change, _rule_of(rule.id), now=now)
+    return _change(site, act, f"rule:{rule.id}", change, _rule_of(rule.id), now=now)
 
 
 def remove_rule(
@@ -95,13 +95,13 @@ def remove_rule(
     """
 
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
-        left = tuple(each for each in book.rules if each.id != rule_id)
+        left = tuple(rule for rule in book.rules if rule.id != rule_id)
         if len(left) == len(book.rules):
             raise errors.NotFound("rule", rule_id)
         return msgspec.structs.replace(book, rules=left)
 
     act = audit_log.Act(actor, "remove-rule", reason)
-    return _changed(site, act, f"rule:{rule_id}", change, _rule_of(rule_id), now=now)
+    return _change(site, act, f"rule:{rule_id}", change, _rule_of(rule_id), now=now)
 
 
 def set_classifier(
@@ -118,16 +118,16 @@ def set_classifier(
     The audit log records the terms, but neither the address nor the secret.
     """
 
-    def changed(book: rulebook.Rulebook) -> rulebook.Rulebook:
+    def change_book(book: rulebook.Rulebook) -> rulebook.Rulebook:
         after = change(book.classifier(name))
-        others = [each for each in book.classifiers if each.name != name]
+        others = [other for other in book.classifiers if other.name != name]
         classifiers = others if after is None else [*others, after]
         return msgspec.structs.replace(
             book, classifiers=tuple(sorted(classifiers, key=lambda each: each.name))
         )
 
     act = audit_log.Act(actor, "set-adviser", reason)
-    return _changed(site, act, f"adviser:{name}", changed, _terms_of(name), now=now)
+    return _change(site, act, f"adviser:{name}", change_book, _terms_of(name), now=now)
 
 
 def ban(  # noqa: PLR0913 - the ban and the actor
@@ -163,7 +163,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
         return msgspec.structs.replace(book, bans=(*_without(book, author), made))
 
     act = audit_log.Act(actor, "ban", reason)
-    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+    return _change(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
 
 
 def unban(
@@ -181,7 +181,7 @@ def unban(
         return msgspec.structs.replace(book, bans=_without(book, author))
 
     act = audit_log.Act(actor, "unban", reason)
-    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+    return _change(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
 
 
 def set_thread(  # noqa: PLR0913 - same as `set_policy`
@@ -207,7 +207,7 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
             row.policy = ""
 
     act = audit_log.Act(actor, _SET_THREAD, reason)
-    return _changed_thread(name.site, comment_rows.thread_key_name(name), act, change, now=now)
+    return _change_thread(name.site, comment_rows.thread_key_name(name), act, change, now=now)
 
 
 def undo(
@@ -229,12 +229,12 @@ def undo(
         state, policy = decoders.json(tuple[ThreadState, str]).decode(entry.back)
 
         def change_thread(row: comment_rows.ThreadRow) -> None:
-            _check_stands(_said_of(row), entry)
+            _check_stands(_state_in_words(row), entry)
             row.state, row.policy = state.value, policy
 
         act = audit_log.Act(actor, _SET_THREAD, reason)
         thread = entry.subject.removeprefix(_THREAD)
-        _changed_thread(site, thread, act, change_thread, now=now)
+        _change_thread(site, thread, act, change_thread, now=now)
         return entry
     author = entry.subject.removeprefix(_AUTHOR)
     part = _POLICY if entry.subject == "site" else _ban_of(author, now)
@@ -246,7 +246,7 @@ def undo(
     # If a ban replaced an earlier ban, undoing it restores the earlier ban.
     verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
     act = audit_log.Act(actor, verb, reason)
-    _changed(site, act, entry.subject, change, part, now=now)
+    _change(site, act, entry.subject, change, part, now=now)
     return entry
 
 
@@ -265,7 +265,7 @@ def new_rule_id() -> str:
     return secrets.token_hex(4)
 
 
-def _changed(
+def _change(
     site: str,
     act: audit_log.Act,
     subject: str,
@@ -279,11 +279,13 @@ def _changed(
 
     def body() -> rulebook.Rulebook:
         if transactions.may_have_run() and audit_log.is_done(act):
-            return rulebook.read(site)
-        before, book, writes = rulebook.changed(site, change, now=now)
+            return rulebook.from_store(site)
+        before, book, writes = rulebook.change_writes(site, change, now=now)
         said, says = part.say(before), part.say(book)
         back = part.keep(before) if said != says else ""
-        note = audit_log.noted(act, site, subject, before=said, after=says, now=now, back=back)
+        note = audit_log.entry_writes(
+            act, site, subject, before=said, after=says, now=now, back=back
+        )
         transactions.apply(writes, note)
         return book
 
@@ -292,7 +294,7 @@ def _changed(
     return book
 
 
-def _changed_thread(
+def _change_thread(
     site: str,
     thread: str,
     act: audit_log.Act,
@@ -311,22 +313,22 @@ def _changed_thread(
             raise errors.NotFound("thread", thread.partition("/")[2] or thread)
         if transactions.may_have_run() and audit_log.is_done(act):
             return conversion.thread_record(row)
-        before, back = _said_of(row), _encoded((row.state, row.policy))
+        before, back = _state_in_words(row), _encode((row.state, row.policy))
         change(row)
-        if (after := _said_of(row)) != before:
-            note = audit_log.noted(
+        if (after := _state_in_words(row)) != before:
+            note = audit_log.entry_writes(
                 act, site, f"{_THREAD}{thread}", before=before, after=after, now=now, back=back
             )
             written = ownership.Writes("policy_changes", put=(row,))
-            transactions.apply(written, thread_terms.follow(row), note)
+            transactions.apply(written, thread_terms.copy_writes(row), note)
         return conversion.thread_record(row)
 
     changed = transactions.transaction(body, line=thread)
-    thread_terms.changed(changed)
+    thread_terms.refresh(changed)
     return changed
 
 
-def _encoded(value: object) -> str:
+def _encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
@@ -351,54 +353,54 @@ def _put_policy(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
 
 
 _POLICY = _Part(
-    _say_policy, lambda book: _encoded((book.policy, book.close_after, book.reports)), _put_policy
+    _say_policy, lambda book: _encode((book.policy, book.close_after, book.reports)), _put_policy
 )
 
 
 def _rule_of(rule_id: str) -> _Part:
     return _Part(
-        lambda book: next((each.action.value for each in book.rules if each.id == rule_id), "")
+        lambda book: next((rule.action.value for rule in book.rules if rule.id == rule_id), "")
     )
 
 
 def _terms_of(name: str) -> _Part:
     def say(book: rulebook.Rulebook) -> str:
-        found = book.classifier(name)
-        return "" if found is None else classifier_verdicts.terms_in_words(found)
+        classifier = book.classifier(name)
+        return "" if classifier is None else classifier_verdicts.terms_in_words(classifier)
 
     return _Part(say)
 
 
 def _ban_of(author: str, now: datetime) -> _Part:
     def say(book: rulebook.Rulebook) -> str:
-        found = book.ban_of(author, now)
-        if found is None:
+        entry = book.ban_of(author, now)
+        if entry is None:
             return ""
-        kind = "shadow-banned" if found.is_shadow else "banned"
-        said = kind if found.until is None else f"{kind} until {found.until.isoformat()}"
-        if found.known.network_until is not None:
-            said += f", with the network until {found.known.network_until.isoformat()}"
-        return f"{said}, with the mailbox" if found.known.mailbox else said
+        kind = "shadow-banned" if entry.is_shadow else "banned"
+        said = kind if entry.until is None else f"{kind} until {entry.until.isoformat()}"
+        if entry.known.network_until is not None:
+            said += f", with the network until {entry.known.network_until.isoformat()}"
+        return f"{said}, with the mailbox" if entry.known.mailbox else said
 
     def put(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
-        found = decoders.json(rulebook.Ban | None).decode(back)
-        stood = () if found is None else (found,)
+        entry = decoders.json(rulebook.Ban | None).decode(back)
+        stood = () if entry is None else (entry,)
         return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
 
     def keep(book: rulebook.Rulebook) -> str:
-        found = book.ban_of(author, now)
-        if found is not None:
+        entry = book.ban_of(author, now)
+        if entry is not None:
             # Omit the caller marks, because marks must expire but the log is permanent.
-            known = rulebook.BanMarks(found.known.comment)
-            found = msgspec.structs.replace(found, known=known)
-        return _encoded(found)
+            known = rulebook.BanMarks(entry.known.comment)
+            entry = msgspec.structs.replace(entry, known=known)
+        return _encode(entry)
 
     return _Part(say, keep, put)
 
 
 def _without(book: rulebook.Rulebook, author: str) -> tuple[rulebook.Ban, ...]:
-    return tuple(each for each in book.bans if each.author != author)
+    return tuple(entry for entry in book.bans if entry.author != author)
 
 
-def _said_of(row: comment_rows.ThreadRow) -> str:
+def _state_in_words(row: comment_rows.ThreadRow) -> str:
     return f"{row.state} {row.policy}".strip()

@@ -20,7 +20,7 @@ from comments.domain import decoders
 from comments.domain.crypto import caller_marks
 from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Policy
-from comments.moderation.policy.rules import Rule, check, patterns
+from comments.moderation.policy.rules import Rule, check, count_patterns
 from comments.store import ownership, reads
 from comments.store.memory import per_process, row_copies
 from comments.store.models import moderation_rows
@@ -63,7 +63,7 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return whether the ban is in force."""
         return self.until is None or now < self.until
 
-    def meets(self, marks: caller_marks.Marks, now: datetime) -> bool:
+    def matches(self, marks: caller_marks.Marks, now: datetime) -> bool:
         """Return whether the ban applies to a caller with these marks, regardless of the id."""
         known = self.known
         if known.mailbox and known.mailbox in marks.mailboxes:
@@ -95,17 +95,19 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def classifier(self, name: str) -> classifier_verdicts.Classifier | None:
         """Return the classifier with this name; None if the site does not use it."""
-        return next((each for each in self.classifiers if each.name == name), None)
+        return next(
+            (classifier for classifier in self.classifiers if classifier.name == name), None
+        )
 
     def ban_of(self, author: str, now: datetime) -> Ban | None:
         """Return the active ban of an author id; None if there is none."""
-        found = (ban for ban in self.bans if ban.author == author and ban.is_active(now))
-        return next(found, None) if author else None
+        bans = (ban for ban in self.bans if ban.author == author and ban.is_active(now))
+        return next(bans, None) if author else None
 
-    def ban_meeting(self, marks: caller_marks.Marks, now: datetime) -> Ban | None:
+    def strictest_ban(self, marks: caller_marks.Marks, now: datetime) -> Ban | None:
         """Return the strictest active ban that matches these marks; None if there is none."""
-        found = [ban for ban in self.bans if ban.is_active(now) and ban.meets(marks, now)]
-        return min(found, key=lambda ban: ban.is_shadow, default=None)
+        bans = [ban for ban in self.bans if ban.is_active(now) and ban.matches(marks, now)]
+        return min(bans, key=lambda ban: ban.is_shadow, default=None)
 
     def is_to_prune(self, now: datetime) -> bool:
         """Return whether any ban contains an expired network mark."""
@@ -116,12 +118,12 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return whether any ban contains a mailbox mark."""
         return any(ban.known.mailbox for ban in self.bans)
 
-    def asks(self, condition: str) -> bool:
+    def has_condition(self, condition: str) -> bool:
         """Return whether any enabled rule has the given condition."""
         return any(rule.is_on and getattr(rule, condition) is not None for rule in self.rules)
 
 
-def shown(site: str) -> Rulebook:
+def for_pages(site: str) -> Rulebook:
     """Return a site's rulebook for a page, at most a second or, on other stores, a minute old.
 
     The site must exist.
@@ -134,16 +136,16 @@ def current(site: str) -> Rulebook:
     return COPIES.get().current(site)
 
 
-def read(site: str) -> Rulebook:
+def from_store(site: str) -> Rulebook:
     """Read a site's current rulebook from the store."""
     row = reads.get(moderation_rows.rulebook_key(site))
     return Rulebook() if row is None else decoders.json(Rulebook).decode(row.content)
 
 
-COPIES = per_process.PerProcess(lambda: row_copies.RowCopies("Rulebook", read))
+COPIES = per_process.PerProcess(lambda: row_copies.RowCopies("Rulebook", from_store))
 
 
-def changed(
+def change_writes(
     site: str, change: Callable[[Rulebook], Rulebook], *, now: datetime
 ) -> tuple[Rulebook, Rulebook, ownership.Writes]:
     """Change a site's rulebook in a transaction; return the old book, the new book and the writes.
@@ -154,7 +156,7 @@ def changed(
     Raises:
         errors.BadInput: a value is out of range, or the rulebook would be too large.
     """
-    before = read(site)
+    before = from_store(site)
     book = change(before)
     if not 0 <= book.close_after <= LONGEST:
         raise errors.BadInput("close_after", "out-of-range", minimum=0, maximum=LONGEST)
@@ -164,9 +166,9 @@ def changed(
         raise errors.BadInput("rules", "too-many-items", limit=MOST_RULES)
     for rule in book.rules:
         check(rule)
-    if sum(map(patterns, book.rules)) > MOST_PATTERNS:
+    if sum(map(count_patterns, book.rules)) > MOST_PATTERNS:
         raise errors.BadInput("rules", "too-many-patterns", limit=MOST_PATTERNS)
-    bans = tuple(_pruned(ban, now) for ban in book.bans if ban.is_active(now))
+    bans = tuple(_prune(ban, now) for ban in book.bans if ban.is_active(now))
     if len(bans) > MOST_BANS:
         raise errors.BadInput("bans", "too-many-items", limit=MOST_BANS)
     book = msgspec.structs.replace(book, bans=bans)
@@ -177,7 +179,7 @@ def changed(
     return before, book, ownership.Writes(_OWNER, put=(row,))
 
 
-def _pruned(ban: Ban, now: datetime) -> Ban:
+def _prune(ban: Ban, now: datetime) -> Ban:
     if not ban.is_to_prune(now):
         return ban
     return msgspec.structs.replace(ban, known=msgspec.structs.replace(ban.known, network=""))

@@ -137,13 +137,13 @@ def check(rule: Rule) -> None:
         _check_patterns(field, getattr(rule, field))
     if unknown := set(rule.scripts) - set(_SCRIPTS.values()):
         raise errors.BadInput("scripts", "unknown-script", value=min(unknown))
-    for each in rule.networks:
-        _check_network(each)
+    for network in rule.networks:
+        _check_network(network)
     numbers = [name for name in _NUMBERS if getattr(rule, name) is not None]
     for field in numbers:
         if not 0 <= getattr(rule, field) <= _MOST:
             raise errors.BadInput(field, "out-of-range", minimum=0, maximum=_MOST)
-    if not numbers and not patterns(rule):
+    if not numbers and not count_patterns(rule):
         raise errors.BadInput("rule", "no-condition")
 
 
@@ -158,7 +158,7 @@ def check_hosts(rule: Rule) -> None:
             raise errors.BadInput(field, "bad-rule-host")
 
 
-def patterns(rule: Rule) -> int:
+def count_patterns(rule: Rule) -> int:
     """Count a rule's patterns."""
     return sum(len(getattr(rule, name)) for name in _LISTS)
 
@@ -176,21 +176,21 @@ def _check_patterns(field: str, given: Sequence[str]) -> None:
     for pattern in given:
         if not pattern.strip() or len(pattern) > LONGEST_PATTERN or not pattern.isprintable():
             raise errors.BadInput(field, "not-one-line", limit=LONGEST_PATTERN)
-        if field in _SEARCHED and ("*" in pattern[1:-1] or not _folded(pattern)):
+        if field in _SEARCHED and ("*" in pattern[1:-1] or not _normalize(pattern)):
             raise errors.BadInput(field, "bad-pattern")
 
 
 def judge(rules: Iterable[Rule], said: RuleSubject) -> Ruling:
     """Apply the rules to a text; return the ruling "approved" if no rule matches."""
-    found = Ruling(Status.APPROVED)
+    ruling = Ruling(Status.APPROVED)
     facts = _Facts(said)
     for rule in rules:
-        if rule.is_on and is_stricter(_STATUSES[rule.action], found.status):
+        if rule.is_on and is_stricter(_STATUSES[rule.action], ruling.status):
             told = facts.explain(rule)
             if told:
                 why = reasons.sentence(told)
-                found = Ruling(_STATUSES[rule.action], f"rule:{rule.id}", why, told)
-    return found
+                ruling = Ruling(_STATUSES[rule.action], f"rule:{rule.id}", why, told)
+    return ruling
 
 
 def is_stricter(one: Status, other: Status) -> bool:
@@ -210,7 +210,7 @@ def count_links(said: RuleSubject) -> int:
 
 def likeness(body: str) -> str:
     """Return a form of a text that ignores case, spaces and punctuation."""
-    return _folded(body).replace(" ", "")
+    return _normalize(body).replace(" ", "")
 
 
 class _Facts:
@@ -227,36 +227,38 @@ class _Facts:
         The result is empty if the rule does not match.
         """
         said = self._said
-        found = [
-            (rule.words, self._word("text-contains", said.body, rule.words)),
-            (rule.names, self._word("name-contains", said.name, rule.names)),
+        conditions = [
+            (rule.words, self._word_reason("text-contains", said.body, rule.words)),
+            (rule.names, self._word_reason("name-contains", said.name, rule.names)),
             (rule.websites, _under("website-leads-to", _host(said.website), rule.websites)),
-            (rule.hosts, self._linked(rule.hosts)),
-            (rule.scripts, self._written(rule.scripts)),
+            (rule.hosts, self._link_reason(rule.hosts)),
+            (rule.scripts, self._script_reason(rule.scripts)),
             (rule.networks, _within(said.network, rule.networks)),
             (rule.links is not None, _above("links", count_links(said), rule.links)),
             (rule.repeated is not None, _above("repeated", said.repeats, rule.repeated)),
             (rule.younger_than is not None, _younger(said.age, rule.younger_than)),
         ]
-        asked = [reason for has_any, reason in found if has_any]
+        asked = [reason for has_any, reason in conditions if has_any]
         if rule.approved_under is not None and all(asked):
-            asked.append(_below(self._approved, rule.approved_under))
+            asked.append(_below(self._approved_count, rule.approved_under))
         return tuple(filter(None, asked)) if all(asked) else ()
 
     @functools.cached_property
-    def _approved(self) -> int:
+    def _approved_count(self) -> int:
         return self._said.approved()
 
-    def _word(self, reason: str, text: str, patterns: Sequence[str]) -> reasons.HoldReason | None:
+    def _word_reason(
+        self, reason: str, text: str, patterns: Sequence[str]
+    ) -> reasons.HoldReason | None:
         if not patterns:
             return None
         if reason not in self._texts:
-            self._texts[reason] = f" {_folded(text)} "
+            self._texts[reason] = f" {_normalize(text)} "
         words = self._texts[reason]
-        found = next((each for each in patterns if _needle(each) in words), None)
-        return None if found is None else _reason(reason, found=found)
+        match = next((pattern for pattern in patterns if _needle(pattern) in words), None)
+        return None if match is None else _reason(reason, found=match)
 
-    def _linked(self, hosts: Sequence[str]) -> reasons.HoldReason | None:
+    def _link_reason(self, hosts: Sequence[str]) -> reasons.HoldReason | None:
         if not hosts:
             return None
         if self._hosts is None:
@@ -265,7 +267,7 @@ class _Facts:
             (why for host in self._hosts if (why := _under("link-leads-to", host, hosts))), None
         )
 
-    def _written(self, scripts: Sequence[str]) -> reasons.HoldReason | None:
+    def _script_reason(self, scripts: Sequence[str]) -> reasons.HoldReason | None:
         if not scripts:
             return None
         letters = [c for c in self._said.body if c.isalpha()]
@@ -276,7 +278,7 @@ class _Facts:
         return None
 
 
-def _folded(text: str) -> str:
+def _normalize(text: str) -> str:
     """Normalize a text for comparison, to case-folded words separated by single spaces."""
     shown = _INVISIBLE.sub("", text)
     plain = unicodedata.normalize("NFKC", shown).casefold()
@@ -289,7 +291,7 @@ def _folded(text: str) -> str:
 def _needle(pattern: str) -> str:
     """Return the string to search for in a normalized text that has a space at both ends."""
     start = "" if pattern.startswith("*") else " "
-    return f"{start}{_folded(pattern)}{'' if pattern.endswith('*') else ' '}"
+    return f"{start}{_normalize(pattern)}{'' if pattern.endswith('*') else ' '}"
 
 
 def _reason(code: str, **params: str | int) -> reasons.HoldReason:
@@ -304,9 +306,11 @@ def _host(url: str) -> str:
 
 
 def _under(reason: str, host: str, hosts: Sequence[str]) -> reasons.HoldReason | None:
-    wanted = (each.lower().strip(".") for each in hosts)
-    found = next((each for each in wanted if host == each or host.endswith(f".{each}")), None)
-    return None if found is None or not host else _reason(reason, host=found)
+    wanted = (domain.lower().strip(".") for domain in hosts)
+    match = next(
+        (domain for domain in wanted if host == domain or host.endswith(f".{domain}")), None
+    )
+    return None if match is None or not host else _reason(reason, host=match)
 
 
 def _within(network: str, wanted: Sequence[str]) -> reasons.HoldReason | None:
@@ -314,10 +318,10 @@ def _within(network: str, wanted: Sequence[str]) -> reasons.HoldReason | None:
         mine = ipaddress.ip_network(network)
     except ValueError:
         return None
-    for each in wanted:
-        theirs = ipaddress.ip_network(each)
+    for other in wanted:
+        theirs = ipaddress.ip_network(other)
         if mine.version == theirs.version and theirs.supernet_of(mine):  # type: ignore[arg-type]
-            return _reason("network", network=each)
+            return _reason("network", network=other)
     return None
 
 

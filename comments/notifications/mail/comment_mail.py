@@ -32,7 +32,7 @@ class CommentMail:
         self._settings = settings
         self._clock = clock
 
-    def letter(
+    def message(
         self,
         to: str,
         address: str,
@@ -55,7 +55,7 @@ class CommentMail:
             name=comment.author.name,
             title=thread.title if thread else "",
             text=comment.body,
-            place=self._desk(comment, address)
+            place=self._decision_link(comment, address)
             if about is compose.MailReason.HELD
             else self._place(comment, thread),
             unsubscribe=ending
@@ -74,7 +74,7 @@ class CommentMail:
             return None
         return AddressedMail(to, made)
 
-    def _desk(self, comment: records.Comment, address: str) -> str:
+    def _decision_link(self, comment: records.Comment, address: str) -> str:
         """Return a link to the page on which a moderator decides about the comment."""
         token = moderation_links.link(
             comment, address, secret=self._settings.secret, now=self._clock()

@@ -118,7 +118,7 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
             ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
         ]
     parts = _Parts(_subject(notice), _plain(notice), _html(notice))
-    return _made(notice, sender, parts, more, now=now)
+    return _message(notice, sender, parts, more, now=now)
 
 
 def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
@@ -139,7 +139,7 @@ def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime
         f"<p>{_anchor(asked.link, t('mail.confirm-button'))}</p>\n"
         f"<p>{html.escape(t('mail.confirm-term'))}</p>\n<p>{html.escape(t('mail.confirm-closing'))}</p>\n",
     )
-    return _made(asked, sender, parts, now=now)
+    return _message(asked, sender, parts, now=now)
 
 
 def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
@@ -158,7 +158,7 @@ def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessa
         f"<p>{_anchor(asked.link, t('mail.sign-in-button'))}</p>\n"
         f"<p>{html.escape(t('mail.sign-in-term'))}</p>\n<p>{html.escape(t('mail.sign-in-closing'))}</p>\n",
     )
-    return _made(asked, sender, parts, now=now)
+    return _message(asked, sender, parts, now=now)
 
 
 def is_link(url: str) -> bool:
@@ -184,7 +184,7 @@ def _check_link(field: str, url: str) -> None:
         raise errors.BadInput(field, "not-a-url")
 
 
-def _made(
+def _message(
     about: Notice | ConfirmationLinkMail | LoginLinkMail,
     sender: str,
     parts: _Parts,
@@ -234,14 +234,14 @@ def _name(notice: Notice) -> str:
     return name or t("mail.someone")
 
 
-def _shown(notice: Notice) -> str:
+def _excerpt(notice: Notice) -> str:
     text = plain_words.words(notice.text).strip()
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [...]"
 
 
 def _plain(notice: Notice) -> str:
     opening = t("mail.wrote", name=_name(notice))
-    quoted = "\n".join(f"> {line}" for line in _shown(notice).split("\n"))
+    quoted = "\n".join(f"> {line}" for line in _excerpt(notice).split("\n"))
     links = [t("mail.link", label=_offer(notice), link=notice.place)]
     if notice.unsubscribe is not None:
         links.append(t("mail.link", label=t("mail.unsubscribe"), link=notice.unsubscribe))
@@ -250,7 +250,7 @@ def _plain(notice: Notice) -> str:
 
 def _html(notice: Notice) -> str:
     opening = html.escape(t("mail.wrote", name=_name(notice)))
-    quoted = html.escape(_shown(notice)).replace("\n", "<br>\n")
+    quoted = html.escape(_excerpt(notice)).replace("\n", "<br>\n")
     links = [_anchor(notice.place, _offer(notice))]
     if notice.unsubscribe is not None:
         links.append(_anchor(notice.unsubscribe, t("mail.unsubscribe")))

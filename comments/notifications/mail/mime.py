@@ -39,13 +39,13 @@ class MailMessage:
 def text(value: str) -> str:
     """Return a text as the value of an unstructured header. Control characters become spaces."""
     value = _CONTROL.sub(" ", value).strip()
-    return value if _PLAIN.fullmatch(value) and "=?" not in value else _encoded(value)
+    return value if _PLAIN.fullmatch(value) and "=?" not in value else _encode(value)
 
 
 def mailbox(name: str, address: str) -> str:
     """Return the value for an address header with a display name."""
     # Names that are not atoms would need quotes, so this function encodes them.
-    return f"{name if _ATOMS.fullmatch(name) else _encoded(name)} <{address}>"
+    return f"{name if _ATOMS.fullmatch(name) else _encode(name)} <{address}>"
 
 
 def compose(headers: Sequence[tuple[str, str]], *, plain: str, rich: str, boundary: str) -> bytes:
@@ -87,7 +87,7 @@ def _part(kind: str, body: str) -> str:
     ) + encoded.replace("\n", "\r\n")
 
 
-def _encoded(value: str) -> str:
+def _encode(value: str) -> str:
     """Return a text as encoded words, each on its own line and without split characters."""
     pieces = [b""]
     for character in _CONTROL.sub(" ", value):

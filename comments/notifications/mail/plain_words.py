@@ -91,5 +91,5 @@ def _is_link(word: str) -> bool:
     plain = _ANY_INVISIBLE.sub("", word)
     normal = _ANY_INVISIBLE.sub("", unicodedata.normalize("NFKC", plain))
     # A combining mark between a letter and a dot must not hide the link.
-    bare = "".join(each for each in normal if unicodedata.category(each)[0] != "M")
+    bare = "".join(letter for letter in normal if unicodedata.category(letter)[0] != "M")
     return any(_LINK.search(form) for form in (plain, normal, bare))

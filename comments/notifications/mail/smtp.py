@@ -27,7 +27,7 @@ def send(server: setting_values.Smtp, message: mime.MailMessage) -> outcomes.Out
 def fault(server: setting_values.Smtp) -> str:
     """Connect and sign in without sending anything; return what failed, or ""."""
     try:
-        _connected(server).quit()
+        _connect(server).quit()
     except smtplib.SMTPAuthenticationError as error:
         return f"sign-in refused: {error.smtp_code}"
     except (smtplib.SMTPException, OSError) as error:
@@ -62,25 +62,25 @@ class SmtpClient:
         Errors that do not concern this message, such as a wrong password, are worth a retry.
         """
         is_used = self._session is not None
-        outcome = self._tried(message)
+        outcome = self._attempt(message)
         if outcome.is_general:
             self._drop()
             if is_used:
                 # Servers end a session after some time or number of messages, so try once more.
-                outcome = self._tried(message)
+                outcome = self._attempt(message)
         return outcome
 
-    def _tried(self, message: mime.MailMessage) -> outcomes.Outcome:
+    def _attempt(self, message: mime.MailMessage) -> outcomes.Outcome:
         try:
             if self._session is None:
-                self._session = _connected(self._server)
+                self._session = _connect(self._server)
             self._session.sendmail(message.sender, message.recipient, message.raw)
         except smtplib.SMTPRecipientsRefused as error:
-            return _refused(next(iter(error.recipients.values()))[0])
+            return _refusal(next(iter(error.recipients.values()))[0])
         except smtplib.SMTPAuthenticationError as error:
             return _unsent(f"sign-in refused: {error.smtp_code}")
         except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
-            return _refused(error.smtp_code)
+            return _refusal(error.smtp_code)
         except (smtplib.SMTPException, OSError) as error:
             return _unsent(type(error).__name__)
         return outcomes.Outcome(outcomes.End.DELIVERED, "sent")
@@ -91,7 +91,7 @@ class SmtpClient:
             self._session = None
 
 
-def _connected(server: setting_values.Smtp) -> smtplib.SMTP:
+def _connect(server: setting_values.Smtp) -> smtplib.SMTP:
     # Loading the system's certificates takes 30 ms, so do it only when needed.
     is_secure = server.security is not setting_values.Security.NONE
     context = ssl.create_default_context(cafile=server.ca_file or None) if is_secure else None
@@ -112,7 +112,7 @@ def _connected(server: setting_values.Smtp) -> smtplib.SMTP:
     return session
 
 
-def _refused(code: int) -> outcomes.Outcome:
+def _refusal(code: int) -> outcomes.Outcome:
     if code == _GOODBYE:
         return _unsent(f"refused: {code}")
     end = outcomes.End.GIVE_UP if code >= _PERMANENT else outcomes.End.RETRY

@@ -23,7 +23,7 @@ class Sizes(NamedTuple):
     tail_bytes: int
 
 
-def worth_a_write(
+def buckets_to_rewrite(
     sizes: Sizes, by_line: Mapping[int, Sequence[buckets.ChangedEntry]], urgent: set[str]
 ) -> Iterator[int]:
     """Yield the indexes of the buckets to rewrite.

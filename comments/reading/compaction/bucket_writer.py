@@ -84,7 +84,7 @@ class CompactionAttempt(BucketWriter):
         self._scheme = scheme
         self._base = base
 
-    def shelve(
+    def rewrite_buckets(
         self, sizes: bucket_layout.Sizes, marks: Sequence[buckets.ChangedEntry], urgent: set[str]
     ) -> tuple[tuple[buckets.BucketSummary, ...], tuple[buckets.ChangedEntry, ...]]:
         """Rewrite buckets where this is worthwhile. Return the new directory's lines and tail.
@@ -95,16 +95,16 @@ class CompactionAttempt(BucketWriter):
         by_line: dict[int, list[buckets.ChangedEntry]] = {}
         for mark in marks:
             by_line.setdefault(self._base.line_of(mark.sort_hash), []).append(mark)
-        chosen = set(bucket_layout.worth_a_write(sizes, by_line, urgent))
+        chosen = set(bucket_layout.buckets_to_rewrite(sizes, by_line, urgent))
         lines: list[buckets.BucketSummary] = []
         for place, line in enumerate(self._base.lines):
             if place in chosen:
                 previous = lines[-1].last if lines else ""
-                lines += self._replaced(sizes, line, by_line[place], previous)
+                lines += self._rewrite_bucket(sizes, line, by_line[place], previous)
             else:
                 lines.append(line)
         if -1 in chosen:  # the thread has no buckets yet
-            lines += self._replaced(sizes, None, by_line[-1], "")
+            lines += self._rewrite_bucket(sizes, None, by_line[-1], "")
         tail = [
             mark
             for place, group in by_line.items()
@@ -132,28 +132,32 @@ class CompactionAttempt(BucketWriter):
             else view_cache.HOLDINGS.get().load_ranking(self._name, best.ranking, is_newest=True)
         )
         hashes = {row.entry.sort_hash: row.votes for row in fresh}
-        votes = {each: hashes[each] for each in hashes if buckets.root_of(scheme, each) == each}
-        ranked = ranking.updated(known or ranking.Ranking(), votes)
+        votes = {
+            sort_hash: hashes[sort_hash]
+            for sort_hash in hashes
+            if buckets.root_of(scheme, sort_hash) == sort_hash
+        }
+        ranked = ranking.update(known or ranking.Ranking(), votes)
         if not ranked.ranked:
             return None
         if best is not None and ranked == known:
             top = view_cache.HOLDINGS.get().load_top(self._name, best.top)
-            if not ranking.is_shown(scheme, ranked, top, hashes):
+            if not ranking.may_affect_top(scheme, ranked, top, hashes):
                 return best
             key = best.ranking
         else:
             key = self._write_ranking(ranked)
         directory = buckets.Directory(self.token, content)
-        view = merged_view.View(directory, content.tail, functools.partial(every, self._name))
+        view = merged_view.View(directory, content.tail, functools.partial(load_all, self._name))
         rows = self.write(ranking.encode_top(ranking.top(view, scheme, ranked)))
-        return buckets.RankingKeys(key, rows, ranking.listed(ranked))
+        return buckets.RankingKeys(key, rows, ranking.listed_hashes(ranked))
 
     def _write_ranking(self, ranked: ranking.Ranking) -> str:
         key = bucket_rows.ranking_key(self._name, self.token)
         self.store(bucket_rows.RankingRow(key=key, content=ranking.encode(ranked)))
         return self.token
 
-    def _replaced(
+    def _rewrite_bucket(
         self,
         sizes: bucket_layout.Sizes,
         line: buckets.BucketSummary | None,
@@ -177,13 +181,13 @@ class CompactionAttempt(BucketWriter):
             previous = run[-1].sort_hash
 
 
-def every(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
+def load_all(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
     """Read the buckets with these keys, all of which must exist.
 
     Raises:
         directories.DirectoryOutdated: a bucket has been replaced.
     """
-    found = [bucket for bucket in directories.load_buckets(name, keys) if bucket is not None]
-    if len(found) < len(keys):
+    loaded = [bucket for bucket in directories.load_buckets(name, keys) if bucket is not None]
+    if len(loaded) < len(keys):
         raise directories.DirectoryOutdated
-    return found
+    return loaded

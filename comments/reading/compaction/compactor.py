@@ -134,15 +134,15 @@ def prepare(
     shape, scheme = conversion.shape_of(thread), conversion.scheme_of(thread, scheme)
     # The sweep after the switch finds the buckets of an unreadable directory.
     stored, is_readable = directories.load_base(name)
-    base, rows = stored, list(deltas.flagged(name))
-    fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
-    left = due_threads.left([row.fold_by for row in fresh], now) if only_due else 0.0
+    base, rows = stored, list(deltas.flagged_rows(name))
+    fresh = [row for row in rows if not base.has_compacted(row.entry.id, row.entry.revision)]
+    left = due_threads.seconds_left([row.fold_by for row in fresh], now) if only_due else 0.0
     if 0 < left < math.inf:
         return PreparedBuckets(name, stored, stored.content, (), "", left)
     is_whole = not stored.version or not is_readable or any(row.moved for row in fresh)
     is_whole = is_whole or stored.content.shape != shape
     if is_whole:
-        base, fresh = buckets.Directory(""), _whole(name)
+        base, fresh = buckets.Directory(""), _all_rows(name)
         rows = [row for row in fresh if row.flagged]
     if any(row.shape != shape for row in fresh):
         return None  # the thread has moved to another scheme since it was read
@@ -154,9 +154,9 @@ def prepare(
         content = msgspec.structs.replace(stored.content, about=about if stored.version else None)
         return PreparedBuckets(name, stored, content, (), attempt.token)
     try:
-        lines, tail = attempt.shelve(
+        lines, tail = attempt.rewrite_buckets(
             bucket_layout.Sizes(BUCKET_ROWS, BUCKET_BYTES, TAIL_ROWS, TAIL_BYTES),
-            deltas.merged(base, fresh),
+            deltas.merge(base, fresh),
             {row.entry.id for row in fresh if row.rewrites},
         )
         best = attempt.rank(buckets.DirectoryContent(lines=lines, tail=tail), fresh)
@@ -169,20 +169,22 @@ def prepare(
         clearing=tuple(
             buckets.Clearing(row.entry.id, row.entry.revision, row.is_listed) for row in rows
         ),
-        dead=tuple(_dead(stored, rows, lines, best)),
+        dead=tuple(_dead_keys(stored, rows, lines, best)),
         # The newest change of the old directory may belong to a row that no longer exists.
-        changed=ordered_query.changed(name) if is_whole else deltas.changed(stored.content, fresh),
+        changed=ordered_query.last_change(name)
+        if is_whole
+        else deltas.newest_change(stored.content, fresh),
         best=best,
         about=about,
-        replaced=_replaced(stored.content, best, now),
-        pinned=_pinned(base.content, fresh),
+        replaced=_replaced_rankings(stored.content, best, now),
+        pinned=_pinned_comments(base.content, fresh),
         shape=shape,
         scheme=sorthash.encode_scheme(scheme),
     )
     return PreparedBuckets(name, stored, content, tuple(attempt.written), attempt.token)
 
 
-def _dead(
+def _dead_keys(
     stored: buckets.Directory,
     rows: Sequence[deltas.DeltaRow],
     lines: Sequence[buckets.BucketSummary],
@@ -193,29 +195,29 @@ def _dead(
     yield from (line.key for line in stored.lines if line.key not in kept)
     if stored.content.best is not None and (best is None or best.top != stored.content.best.top):
         yield stored.content.best.top
-    if any(stored.holds(row.entry.id, row.entry.revision) for row in rows):
+    if any(stored.has_compacted(row.entry.id, row.entry.revision) for row in rows):
         yield from stored.content.dead  # the stored directory has not been cleared yet
 
 
-def _pinned(
+def _pinned_comments(
     content: buckets.DirectoryContent, fresh: Sequence[deltas.DeltaRow]
 ) -> tuple[tuple[str, str], ...]:
     """List the pinned comments: unchanged ones from the directory, and changed ones."""
     changed = {row.entry.id for row in fresh}
-    kept = [each for each in content.pinned if each[1] not in changed]
+    kept = [place for place in content.pinned if place[1] not in changed]
     listed = (row.entry for row in fresh if row.is_listed)
     new = [(row.sort_hash, row.id) for row in listed if presentation.is_pinned(row.json)]
     return tuple(sorted([*kept, *new]))
 
 
-def _replaced(
+def _replaced_rankings(
     content: buckets.DirectoryContent, best: buckets.RankingKeys | None, now: datetime
-) -> tuple[buckets.Replaced, ...]:
+) -> tuple[buckets.ReplacedRanking, ...]:
     """List the replaced rankings to keep, because cursors may still name them."""
-    kept = [each for each in content.replaced if each.until > now]
+    kept = [old for old in content.replaced if old.until > now]
     if content.best is not None and (best is None or best.ranking != content.best.ranking):
         until = now + timedelta(seconds=ranking.KEPT + ranking.SKEW)
-        kept.append(buckets.Replaced(content.best.ranking, until))
+        kept.append(buckets.ReplacedRanking(content.best.ranking, until))
     return tuple(kept)
 
 
@@ -230,7 +232,7 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
     )
     directory = buckets.Directory(prepared.token, content)
     try:
-        head = _head(name, directory)
+        page = _first_page(name, directory)
         parts = [writer.write(part) for part in rest]
     except directories.DirectoryOutdated:
         delete_orphans(name, writer.written)
@@ -241,26 +243,26 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
         version=prepared.token,
         content=first,
         parts=parts,
-        head=first_page.encode(head),
-        due=leftovers.due(content.replaced),
+        head=first_page.encode(page),
+        due=leftovers.first_expiry(content.replaced),
     )
-    expired = {each.ranking for each in prepared.base.content.replaced}
-    expired -= {each.ranking for each in content.replaced}
-    needed = [bucket_rows.bucket_key(name, each) for each in writer.written]
+    expired = {replaced.ranking for replaced in prepared.base.content.replaced}
+    expired -= {replaced.ranking for replaced in content.replaced}
+    needed = [bucket_rows.bucket_key(name, token) for token in writer.written]
     if content.best is not None:
         needed.append(bucket_rows.ranking_key(name, content.best.ranking))
 
     def body() -> bool:
         stored, *written = reads.get_multi([key, *needed])
-        found = "" if stored is None else stored.version
-        if found == prepared.token:
+        version = "" if stored is None else stored.version
+        if version == prepared.token:
             return True  # an earlier run of this body committed, but its response was lost
-        if found != prepared.base.version or None in written:
+        if version != prepared.base.version or None in written:
             return False
         # A process that is reading the old parts detects the deletion and reads the new directory.
         old = () if stored is None else stored.parts
-        gone = [bucket_rows.bucket_key(name, each) for each in old]
-        gone += [bucket_rows.ranking_key(name, each) for each in expired]
+        gone = [bucket_rows.bucket_key(name, part) for part in old]
+        gone += [bucket_rows.ranking_key(name, part) for part in expired]
         row.terms = (stored and stored.terms) or _terms(name)
         transactions.apply(ownership.Writes(_OWNER, put=(row,), delete=tuple(gone)))
         return True
@@ -278,38 +280,40 @@ def _terms(name: records.ThreadName) -> str:
     return thread_terms.encode(thread_terms.of(reads.get(comment_rows.thread_key(name))))
 
 
-def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.FirstPage | None:
+def _first_page(
+    name: records.ThreadName, directory: buckets.Directory
+) -> first_page.FirstPage | None:
     """Make the thread's first page from the directory and the necessary buckets.
 
     Raises:
         directories.DirectoryOutdated: a bucket has been replaced.
     """
-    content, load = directory.content, functools.partial(bucket_writer.every, name)
+    content, load = directory.content, functools.partial(bucket_writer.load_all, name)
     return first_page.of(merged_view.View(directory, content.tail, load, changed=content.changed))
 
 
-def clear(folded: CompactionResult, orphans: Sequence[str] = ()) -> None:
+def clear(compacted: CompactionResult, orphans: Sequence[str] = ()) -> None:
     """Delete replaced buckets and clear the flags of compacted rows, `GRACE` after the switch.
 
-    `orphans` contains the unreferenced buckets that `leftovers.sweep` found after the switch.
+    `orphans` contains the unreferenced buckets that `leftovers.orphans` found after the switch.
     """
     # Clear the flags last: after a crash, a later compaction finds the thread by a remaining flag,
     # and deletes the remaining buckets.
-    content = folded.directory.content
+    content = compacted.directory.content
     for keys in leftovers.in_parts(content.dead):
-        transactions.transaction(functools.partial(leftovers.delete, folded.name, keys))
-    delete_orphans(folded.name, orphans)
+        transactions.transaction(functools.partial(leftovers.delete, compacted.name, keys))
+    delete_orphans(compacted.name, orphans)
     is_long = len(content.clearing) > MOST_CLEARING
     first = len(content.clearing) - MOST_CLEARING if is_long else 0
     for part in leftovers.in_parts(content.clearing[:first]):
         transactions.transaction(functools.partial(_clear, part))
     if is_long:
-        _forget_cleared(folded)
+        _forget_cleared(compacted)
     for part in leftovers.in_parts(content.clearing[first:]):
         transactions.transaction(functools.partial(_clear, part))
 
 
-def _forget_cleared(folded: CompactionResult) -> None:
+def _forget_cleared(compacted: CompactionResult) -> None:
     """Switch to a directory without the list of cleared rows.
 
     A short list remains until the next compaction. After a large import, the list is so long that
@@ -318,32 +322,32 @@ def _forget_cleared(folded: CompactionResult) -> None:
     Some rows must still be flagged when this function is called (`clear` ensures this), because the
     switch may also write buckets.
     """
-    content = folded.directory.content
-    flagged = {row.entry.id for row in deltas.flagged(folded.name)}
-    left = tuple(each for each in content.clearing if each.id in flagged)
+    content = compacted.directory.content
+    flagged = {row.entry.id for row in deltas.flagged_rows(compacted.name)}
+    left = tuple(mark for mark in content.clearing if mark.id in flagged)
     slim = msgspec.structs.replace(content, clearing=left, dead=())
     token = secrets.token_hex(10)
-    switch(PreparedBuckets(folded.name, folded.directory, slim, (), token))
+    switch(PreparedBuckets(compacted.name, compacted.directory, slim, (), token))
 
 
 def _clear(part: Sequence[buckets.Clearing]) -> None:
-    seen = {each.id: (each.revision, each.is_listed) for each in part}
-    transactions.apply(job_writes.compacted(seen))
+    seen = {mark.id: (mark.revision, mark.is_listed) for mark in part}
+    transactions.apply(job_writes.compaction_writes(seen))
 
 
-def _whole(name: records.ThreadName) -> list[deltas.DeltaRow]:
+def _all_rows(name: records.ThreadName) -> list[deltas.DeltaRow]:
     """Read all listed or flagged rows. First flag the rows that no compaction would find."""
     while True:
-        rows = deltas.listed_or_flagged(name)
+        rows = deltas.listed_or_flagged_rows(name)
         strangers = [row.entry.id for row in rows if not (row.flagged or row.shelved)]
         if not strangers:
             return rows
         for part in leftovers.in_parts(strangers):
-            transactions.transaction(functools.partial(_unfold, part))
+            transactions.transaction(functools.partial(_flag_rows, part))
 
 
-def _unfold(ids: Sequence[str]) -> None:
-    transactions.apply(job_writes.flag_unfolded(ids))
+def _flag_rows(ids: Sequence[str]) -> None:
+    transactions.apply(job_writes.missing_flag_writes(ids))
 
 
 def _about(row: comment_rows.ThreadRow | None) -> records.ThreadHeading | None:

@@ -16,7 +16,7 @@ from comments.store import reads
 from comments.store.models import comment_rows, conversion
 
 
-def due(now: datetime) -> list[records.ThreadName]:
+def find(now: datetime) -> list[records.ThreadName]:
     """List the threads that are due at `now`.
 
     The function makes one query, plus one query for each thread with changes that are not due yet.
@@ -31,7 +31,7 @@ def due(now: datetime) -> list[records.ThreadName]:
     names = [
         properties["thread"].string_value
         for properties in (message.properties for message in reads.walk(query))
-        if not left([conversion.projected_time(properties["fold_by"])], now)
+        if not seconds_left([conversion.projected_time(properties["fold_by"])], now)
         or not _wait(properties["thread"].string_value, now)
     ]
     rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])
@@ -51,14 +51,16 @@ def _wait(thread: str, now: datetime) -> float:
         projection=("fold_by",),
         limit=backlog.FOLD_ROWS,
     )
-    found = reads.fetch(query)
-    return left([conversion.projected_time(row.properties["fold_by"]) for row in found], now)
+    messages = reads.fetch(query)
+    return seconds_left(
+        [conversion.projected_time(row.properties["fold_by"]) for row in messages], now
+    )
 
 
-def left(times: Sequence[datetime | None], now: datetime) -> float:
+def seconds_left(times: Sequence[datetime | None], now: datetime) -> float:
     """Return the seconds until rows with these deadlines are due, or infinity without rows."""
     # Rows from older releases have no deadline and are due immediately.
-    known = [each for each in times if each is not None]
+    known = [time for time in times if time is not None]
     if len(known) < len(times) or len(times) >= backlog.FOLD_ROWS:
         return 0.0
     return max(0.0, (min(known) - now).total_seconds()) if known else math.inf

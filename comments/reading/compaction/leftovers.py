@@ -22,37 +22,37 @@ _OWNER = "compactor"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def sweep(name: records.ThreadName) -> list[str]:
+def orphans(name: records.ThreadName) -> list[str]:
     """Return the keys of unreferenced buckets and rankings. Only bucket keys contain a "-".
 
     Pass the keys to `delete_orphans` after `GRACE` seconds.
     """
     ancestor = comment_rows.thread_key(name)
-    stored = [each for kind in ("Bucket", "Ranking") for each in _names(kind, ancestor)]
-    named = _named(name) if stored else set()
+    stored = [key for kind in ("Bucket", "Ranking") for key in _names(kind, ancestor)]
+    named = _named_keys(name) if stored else set()
     return [key for key in stored if key not in named]
 
 
-def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
+def delete_orphans(name: records.ThreadName, keys: Sequence[str]) -> None:
     """Delete the buckets and rankings that are still unreferenced."""
 
     def body(part: Sequence[str]) -> None:
-        named = _named(name)
+        named = _named_keys(name)
         delete(name, [key for key in part if key not in named])
 
-    for part in in_parts(found):
+    for part in in_parts(keys):
         transactions.transaction(functools.partial(body, part))
 
 
-def of_thread(name: records.ThreadName) -> ownership.Writes:
+def deletion_writes(name: records.ThreadName) -> ownership.Writes:
     """Return the writes that delete the directory, buckets and rankings of an emptied thread.
 
     Apply them in the transaction that deletes the thread's last comment.
     """
     ancestor = comment_rows.thread_key(name)
     keys = [
-        *(bucket_rows.bucket_key(name, each) for each in _names("Bucket", ancestor)),
-        *(bucket_rows.ranking_key(name, each) for each in _names("Ranking", ancestor)),
+        *(bucket_rows.bucket_key(name, key) for key in _names("Bucket", ancestor)),
+        *(bucket_rows.ranking_key(name, key) for key in _names("Ranking", ancestor)),
     ]
     if reads.get(bucket_rows.directory_key(name)) is not None:
         keys.append(bucket_rows.directory_key(name))
@@ -64,10 +64,10 @@ def _names(kind: str, ancestor: schema.RowKey) -> list[str]:
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
-def _named(name: records.ThreadName) -> set[str]:
+def _named_keys(name: records.ThreadName) -> set[str]:
     """Return the keys that a thread's directory names or lists for deletion."""
     content = directories.load_directory(name).content
-    named = {line.key for line in content.lines}.union(each.ranking for each in content.replaced)
+    named = {line.key for line in content.lines}.union(old.ranking for old in content.replaced)
     if content.best is not None:
         named |= {content.best.top, content.best.ranking}
     return named.union(content.dead, directories.parts_of(name))
@@ -96,20 +96,20 @@ def _expire(thread: str, now: datetime) -> int:
     name = conversion.thread_record(row).name
     stored = reads.get(bucket_rows.directory_key(name))
     replaced = directories.load_directory(name).content.replaced
-    gone = [each for each in replaced if each.until <= now]
+    gone = [old for old in replaced if old.until <= now]
     if stored is None or not gone:
         return 0
     # Keep the version, because only the due time changes, which readers do not see. The next
     # compaction shortens the list.
-    stored.due = due(each for each in replaced if each.until > now)
-    keys = tuple(bucket_rows.ranking_key(name, each.ranking) for each in gone)
+    stored.due = first_expiry(old for old in replaced if old.until > now)
+    keys = tuple(bucket_rows.ranking_key(name, old.ranking) for old in gone)
     transactions.apply(ownership.Writes(_OWNER, put=(stored,), delete=keys))
     return len(gone)
 
 
-def due(replaced: Iterable[buckets.Replaced]) -> datetime | None:
+def first_expiry(replaced: Iterable[buckets.ReplacedRanking]) -> datetime | None:
     """Return the time at which the first of these rankings expires, or None without rankings."""
-    return min((each.until for each in replaced), default=None)
+    return min((old.until for old in replaced), default=None)
 
 
 def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -51,14 +51,14 @@ def rebuild(
 def request(name: records.ThreadName) -> None:
     """Let readers use the ordered query until the next compaction, which rebuilds the thread."""
     if not transactions.transaction(functools.partial(_request, name)):
-        leftovers.delete_orphans(name, leftovers.sweep(name))
+        leftovers.delete_orphans(name, leftovers.orphans(name))
 
 
 def _request(name: records.ThreadName) -> bool:
     """Flag a comment; if there is none, delete the directory and return False."""
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
-    found = reads.fetch(reads.Query("Comment", where=where, limit=_CANDIDATES, keys_only=True))
-    asked = job_writes.ask_rebuild([message.key.path[-1].name for message in found])
+    messages = reads.fetch(reads.Query("Comment", where=where, limit=_CANDIDATES, keys_only=True))
+    asked = job_writes.rebuild_request_writes([message.key.path[-1].name for message in messages])
     if asked.put:
         transactions.apply(asked)
         return True

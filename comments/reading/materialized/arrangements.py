@@ -23,18 +23,18 @@ class Arrangement(abc.ABC):
     def __init__(self, view: merged_view.View) -> None:
         self._view = view
 
-    def cut(self, offset: int, limit: int) -> list[range]:
+    def ranges(self, offset: int, limit: int) -> list[range]:
         """Return the ranges of the comments that follow the first `offset` ones."""
-        found: list[range] = []
+        parts: list[range] = []
         left = limit
-        for each in self._from(offset):
+        for stretch in self._from(offset):
             if left <= 0:
                 break
-            part = each[:left]
+            part = stretch[:left]
             left -= len(part)
             if part:
-                found.append(part)
-        return found
+                parts.append(part)
+        return parts
 
     @abc.abstractmethod
     def _from(self, offset: int) -> Iterator[range]:
@@ -77,9 +77,9 @@ class Recent(Arrangement):
         wanted = view.total - 1 - offset
         place = bisect.bisect_right(roots, wanted, key=view.start_of_root)
         for root in reversed(roots[:place]):
-            found = self._discussion(root)
-            skipped = max(0, offset - (view.total - found.stop))
-            yield found[skipped:]
+            discussion = self._discussion(root)
+            skipped = max(0, offset - (view.total - discussion.stop))
+            yield discussion[skipped:]
 
     def position(self, sort_hash: str, start: int) -> int:
         """Count the comments of newer discussions, and those before the hash in its own."""
@@ -98,28 +98,28 @@ class Best(Arrangement):
         self._ranking = ranked
 
     @functools.cached_property
-    def _ranked(self) -> list[range]:
-        return [self._discussion(each.sort_hash) for each in self._ranking.ranked]
+    def _ranked_ranges(self) -> list[range]:
+        return [self._discussion(discussion.sort_hash) for discussion in self._ranking.ranked]
 
     @functools.cached_property
     def _before(self) -> list[int]:
         """Return prefix sums: the number of comments before each ranked discussion."""
-        return [0, *itertools.accumulate(map(len, self._ranked))]
+        return [0, *itertools.accumulate(map(len, self._ranked_ranges))]
 
     def _from(self, offset: int) -> Iterator[range]:
         ranked = self._before[-1]
         if offset < ranked:
             place = bisect.bisect_right(self._before, offset) - 1
-            yield self._ranked[place][offset - self._before[place] :]
-            yield from self._ranked[place + 1 :]
-        yield from _without_first(self._unranked(), max(0, offset - ranked))
+            yield self._ranked_ranges[place][offset - self._before[place] :]
+            yield from self._ranked_ranges[place + 1 :]
+        yield from _without_first(self._unranked_ranges(), max(0, offset - ranked))
 
-    def _unranked(self) -> Iterator[range]:
+    def _unranked_ranges(self) -> Iterator[range]:
         """Yield the ranges between the ranked discussions, in reading order."""
         end = 0
-        for each in sorted(self._ranked, key=lambda each: each.start):
-            yield range(end, each.start)
-            end = max(end, each.stop)
+        for discussion in sorted(self._ranked_ranges, key=lambda each: each.start):
+            yield range(end, discussion.start)
+            end = max(end, discussion.stop)
         yield range(end, self._view.total)
 
     def position(self, sort_hash: str, start: int) -> int:
@@ -127,12 +127,14 @@ class Best(Arrangement):
         root = buckets.root_of(self._scheme, sort_hash)
         place = self._ranking.places.get(root)
         if place is not None:
-            return self._before[place] + start - self._ranked[place].start
-        earlier = sum(len(each) for each in self._ranked if each.start < start)
+            return self._before[place] + start - self._ranked_ranges[place].start
+        earlier = sum(
+            len(discussion) for discussion in self._ranked_ranges if discussion.start < start
+        )
         return self._before[-1] + start - earlier
 
 
 def _without_first(ranges: Iterator[range], count: int) -> Iterator[range]:
-    for each in ranges:
-        yield each[count:]
-        count = max(0, count - len(each))
+    for stretch in ranges:
+        yield stretch[count:]
+        count = max(0, count - len(stretch))

@@ -120,7 +120,7 @@ class RankingKeys(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ranked: tuple[str, ...] = ()
 
 
-class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ReplacedRanking(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A ranking that the directory no longer uses, and the time when it expires."""
 
     ranking: str
@@ -137,7 +137,7 @@ class DirectoryContent(msgspec.Struct, frozen=True, array_like=True):
     changed: datetime | None = None
     best: RankingKeys | None = None
     about: records.ThreadHeading | None = None
-    replaced: tuple[Replaced, ...] = ()
+    replaced: tuple[ReplacedRanking, ...] = ()
     pinned: tuple[tuple[str, str], ...] = ()
     shape: int = 0
     scheme: str = ""
@@ -187,18 +187,18 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
         return self.content.lines
 
     @functools.cached_property
-    def clearing(self) -> dict[str, Clearing]:
+    def rows_to_clear(self) -> dict[str, Clearing]:
         """Return the compacted rows that were flagged when the directory was written, by id."""
-        return {each.id: each for each in self.content.clearing}
+        return {mark.id: mark for mark in self.content.clearing}
 
     @functools.cached_property
-    def taken_in(self) -> dict[str, int]:
+    def compacted_revisions(self) -> dict[str, int]:
         """Return the revisions at which flagged rows were compacted, by id."""
-        return {each.id: each.revision for each in self.content.clearing}
+        return {mark.id: mark.revision for mark in self.content.clearing}
 
-    def holds(self, comment_id: str, revision: int) -> bool:
+    def has_compacted(self, comment_id: str, revision: int) -> bool:
         """Return whether a flagged row was compacted at this revision."""
-        return self.taken_in.get(comment_id) == revision
+        return self.compacted_revisions.get(comment_id) == revision
 
     @functools.cached_property
     def firsts(self) -> list[str]:

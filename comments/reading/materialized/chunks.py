@@ -57,13 +57,13 @@ class Whole(msgspec.Struct, frozen=True):
         return b"".join((self.head, *pieces, self.end(members)))
 
 
-def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Whole:
+def divide(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Whole:
     """Divide all rows with low <= hash < high into pieces."""
     about = presentation.ThreadPage(presentation.Rows((), ()), None, view.total, view.changed)
     return Whole(
         about,
         tuple(_pieces(view, low, high)),
-        lambda pieces: view.read(piece.start for piece in pieces),
+        lambda pieces: view.load_buckets(piece.start for piece in pieces),
     )
 
 

@@ -54,7 +54,7 @@ class Materialized(NamedTuple):
 
     def load(self, keys: Sequence[str]) -> list[buckets.Bucket]:
         """Return buckets, for a view. All of them are readable."""
-        return [each for each in map(self.held.get, keys) if each is not None]
+        return [bucket for bucket in map(self.held.get, keys) if bucket is not None]
 
 
 def load(name: records.ThreadName) -> Materialized:
@@ -66,16 +66,16 @@ def load(name: records.ThreadName) -> Materialized:
     except (errors.Overloaded, *directories.UNREADABLE):
         return Materialized(thread, None, {}, None, None)
     keys = [line.key for line in content.lines]
-    found = dict(zip(keys, _buckets(name, keys), strict=True))
+    held = dict(zip(keys, _buckets(name, keys), strict=True))
     best = content.best
     if best is None:
-        return Materialized(thread, stored, found, ranking.Ranking(), ())
+        return Materialized(thread, stored, held, ranking.Ranking(), ())
     ranked = reads.get(bucket_rows.ranking_key(name, best.ranking))
     top = reads.get(bucket_rows.bucket_key(name, best.top))
     return Materialized(
         thread,
         stored,
-        found,
+        held,
         None if ranked is None else _or_none(ranking.decode, ranked.content),
         None if top is None else _or_none(ranking.decode_top, top.content),
     )
@@ -87,29 +87,33 @@ def _buckets(name: records.ThreadName, keys: Sequence[str]) -> Iterator[buckets.
 
 
 def mismatches(
-    scheme: sorthash.Scheme, found: Materialized, rows: Sequence[deltas.DeltaRow]
+    scheme: sorthash.Scheme, materialized: Materialized, rows: Sequence[deltas.DeltaRow]
 ) -> list[Mismatch]:
     """List the differences between the materialized data and all rows of the thread."""
-    if found.stored is None:
+    if materialized.stored is None:
         if any(row.flagged and row.moved for row in rows):
             return []  # the next compaction replaces the directory
         return [Mismatch("", "directory", "unreadable", "readable")]
-    directory = found.stored.directory
+    directory = materialized.stored.directory
     if not directory.version:
         return []
     fresh = delta(directory, rows)
     if any(row.moved for row in fresh):
         return []  # readers use the ordered query, and the next compaction uses only the rows
-    lost = [key for key, bucket in found.held.items() if bucket is None or not bucket.entries]
+    lost = [
+        key for key, bucket in materialized.held.items() if bucket is None or not bucket.entries
+    ]
     if lost:
         return [Mismatch("", "bucket", f"{key} is missing or unreadable", key) for key in lost]
-    return list(_Comparison(scheme, found, found.stored, rows, fresh).mismatches())
+    return list(_Comparison(scheme, materialized, materialized.stored, rows, fresh).mismatches())
 
 
 def delta(directory: buckets.Directory, rows: Sequence[deltas.DeltaRow]) -> list[deltas.DeltaRow]:
     """Return the rows that differ from a directory, as a probe finds them."""
     return [
-        row for row in rows if row.flagged and not directory.holds(row.entry.id, row.entry.revision)
+        row
+        for row in rows
+        if row.flagged and not directory.has_compacted(row.entry.id, row.entry.revision)
     ]
 
 
@@ -119,13 +123,13 @@ class _Comparison:
     def __init__(
         self,
         scheme: sorthash.Scheme,
-        found: Materialized,
+        materialized: Materialized,
         stored: directories.StoredDirectory,
         rows: Sequence[deltas.DeltaRow],
         fresh: Sequence[deltas.DeltaRow],
     ) -> None:
         self._scheme = scheme
-        self._found = found
+        self._materialized = materialized
         self._stored = stored
         self._directory = stored.directory
         self._content = stored.directory.content
@@ -139,12 +143,12 @@ class _Comparison:
         """Yield all differences."""
         view = merged_view.View(
             self._directory,
-            deltas.merged(self._directory, self._fresh.values()),
-            self._found.load,
-            changed=deltas.changed(self._content, self._fresh.values()),
+            deltas.merge(self._directory, self._fresh.values()),
+            self._materialized.load,
+            changed=deltas.newest_change(self._content, self._fresh.values()),
         )
         yield from self._pages(view)
-        yield from self._held()
+        yield from self._memberships()
         yield from self._lines()
         yield from self._summary(view)
         yield from self._best()
@@ -165,24 +169,29 @@ class _Comparison:
         for comment_id in shown:
             yield Mismatch(comment_id, "page", "shown", "not shown")
 
-    def _held(self) -> Iterator[Mismatch]:
+    def _memberships(self) -> Iterator[Mismatch]:
         """Compare what rows and marks say about the buckets' content with the buckets."""
-        held = {entry.id for each in self._found.held.values() if each for entry in each.entries}
+        held = {
+            entry.id
+            for bucket in self._materialized.held.values()
+            if bucket
+            for entry in bucket.entries
+        }
         tail = {mark.id: mark.held for mark in self._content.tail}
-        clearing = self._directory.clearing
+        clearing = self._directory.rows_to_clear
         for row in self._rows:
-            each = row.entry.id
-            if each in tail:
-                said = tail[each]
+            comment_id = row.entry.id
+            if comment_id in tail:
+                said = tail[comment_id]
             else:
-                said = clearing[each].is_listed if each in clearing else row.shelved
-            if said != (each in held):
-                yield Mismatch(each, "shelved", said, each in held)
+                said = clearing[comment_id].is_listed if comment_id in clearing else row.shelved
+            if said != (comment_id in held):
+                yield Mismatch(comment_id, "shelved", said, comment_id in held)
 
     def _lines(self) -> Iterator[Mismatch]:
         previous = ""
         for line in self._directory.lines:
-            entries = self._found.load([line.key])[0].entries
+            entries = self._materialized.load([line.key])[0].entries
             made = buckets.line(self._scheme, line.key, entries, previous)
             if _plain(made) != _plain(line):
                 yield Mismatch("", "directory", _plain(line), _plain(made))
@@ -194,11 +203,11 @@ class _Comparison:
         pairs: dict[str, tuple[object, object]] = {
             "total": (view.total, len(self._listed)),
             "changed": (view.changed, records.newest(row.changed for row in self._rows)),
-            "pinned": ([entry.id for entry in view.pinned], pinned),
+            "pinned": ([entry.id for entry in view.pinned_entries], pinned),
         }
         if self._stored.terms is not None:
-            pairs["terms"] = (self._stored.terms, thread_terms.of(self._found.thread))
-        about, thread = self._content.about, self._found.thread
+            pairs["terms"] = (self._stored.terms, thread_terms.of(self._materialized.thread))
+        about, thread = self._content.about, self._materialized.thread
         # A change of the heading flags a comment that readers see, if there is one.
         if not self._fresh and self._listed and thread and about and about.by is not None:
             heading = records.ThreadHeading(thread.title, thread.url, thread.named_by)
@@ -209,32 +218,38 @@ class _Comparison:
                 yield Mismatch("", field, *pair)
 
     def _first_page(self) -> dict[str, tuple[object, object]]:
-        head = self._stored.head
+        page = self._stored.page
         made = first_page.of(self._alone(changed=True))
-        if head is None or made is None:
+        if page is None or made is None:
             return {}
-        fields = [each for each in head.__struct_fields__ if each != "weight"]
-        return {f"first page {each}": (getattr(head, each), getattr(made, each)) for each in fields}
+        fields = [field for field in page.__struct_fields__ if field != "weight"]
+        return {
+            f"first page {field}": (getattr(page, field), getattr(made, field)) for field in fields
+        }
 
     def _best(self) -> Iterator[Mismatch]:
         """Compare the ranking with the votes, except for votes in the delta."""
-        ranked, top = self._found.ranking, self._found.top
+        ranked, top = self._materialized.ranking, self._materialized.top
         if ranked is None or top is None:
             yield Mismatch("", "ranking", "missing or unreadable", "readable")
             return
         root_of = functools.partial(buckets.root_of, self._scheme)
-        votes = {each.sort_hash: (0, 0) for each in ranked.ranked}
+        votes = {discussion.sort_hash: (0, 0) for discussion in ranked.ranked}
         votes |= {row.entry.sort_hash: row.votes for row in self._rows}
         waiting = {row.entry.sort_hash for row in self._fresh.values()}
         settled = {
-            each: votes[each] for each in votes if each not in waiting and root_of(each) == each
+            sort_hash: votes[sort_hash]
+            for sort_hash in votes
+            if sort_hash not in waiting and root_of(sort_hash) == sort_hash
         }
-        made = ranking.updated(ranked, settled)
+        made = ranking.update(ranked, settled)
         if made != ranked:
             yield Mismatch("", "ranking", *_first_difference(ranked.ranked, made.ranked))
         best = self._content.best
-        if best is not None and best.ranked not in {(), ranking.listed(ranked)}:
-            yield Mismatch("", "ranking", *_first_difference(best.ranked, ranking.listed(ranked)))
+        if best is not None and best.ranked not in {(), ranking.listed_hashes(ranked)}:
+            yield Mismatch(
+                "", "ranking", *_first_difference(best.ranked, ranking.listed_hashes(ranked))
+            )
         shown = tuple(ranking.top(self._alone(), self._scheme, ranked)) if ranked.ranked else ()
         if shown != top:
             yield Mismatch("", "best page", *_first_difference(top, shown))
@@ -242,7 +257,9 @@ class _Comparison:
     def _alone(self, *, changed: bool = False) -> merged_view.View:
         """Return the view of the directory without the delta."""
         when = self._content.changed if changed else None
-        return merged_view.View(self._directory, self._content.tail, self._found.load, changed=when)
+        return merged_view.View(
+            self._directory, self._content.tail, self._materialized.load, changed=when
+        )
 
 
 def _members(stored: buckets.ListedEntry, row: buckets.ListedEntry) -> Iterator[Mismatch]:

@@ -41,12 +41,12 @@ class DeltaRow(msgspec.Struct, frozen=True):
     shape: int = 0
 
 
-def changed(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -> datetime | None:
+def newest_change(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -> datetime | None:
     """Return the time of the newest change in the directory content and these rows."""
     return records.newest([content.changed, *(row.changed for row in rows)])
 
 
-def merged(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[buckets.ChangedEntry]:
+def merge(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[buckets.ChangedEntry]:
     """List the rows that differ from the buckets: tail rows, replaced by newer delta rows."""
     marks = {mark.id: mark for mark in directory.content.tail}
     for row in rows:
@@ -57,8 +57,8 @@ def merged(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[bucke
         held = row.shelved and bool(directory.version)
         if known is not None:
             held = known.held
-        elif entry.id in directory.clearing:
-            held = directory.clearing[entry.id].is_listed
+        elif entry.id in directory.rows_to_clear:
+            held = directory.rows_to_clear[entry.id].is_listed
         json = entry.json if row.is_listed else b""
         marks[entry.id] = buckets.ChangedEntry(
             entry.sort_hash, entry.id, entry.revision, json, held
@@ -88,23 +88,25 @@ def row_from(record: records.Comment, message: Any) -> DeltaRow:
     )
 
 
-def flagged(name: records.ThreadName) -> Iterator[DeltaRow]:
+def flagged_rows(name: records.ThreadName) -> Iterator[DeltaRow]:
     """Read the rows with a set `unfolded` flag."""
-    return map(row_of, reads.fetch(_flagged(name)))
+    return map(row_of, reads.fetch(_flagged_query(name)))
 
 
-def listed_or_flagged(name: records.ThreadName) -> list[DeltaRow]:
+def listed_or_flagged_rows(name: records.ThreadName) -> list[DeltaRow]:
     """Read all rows that are listed or flagged, as of the same moment."""
     listed = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)), ("listed", "=", True)),
         order=("sort_hash",),
     )
-    found = transactions.snapshot(lambda: [*reads.fetch(listed), *reads.fetch(_flagged(name))])
-    return list({row.entry.id: row for row in map(row_of, found)}.values())
+    messages = transactions.snapshot(
+        lambda: [*reads.fetch(listed), *reads.fetch(_flagged_query(name))]
+    )
+    return list({row.entry.id: row for row in map(row_of, messages)}.values())
 
 
-def _flagged(name: records.ThreadName) -> reads.Query:
+def _flagged_query(name: records.ThreadName) -> reads.Query:
     return reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)), ("unfolded", "=", True)),

@@ -32,9 +32,9 @@ class DirectoryOutdated(Exception):
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
     """Read buckets by key. The result contains None for each missing bucket."""
-    found = reads.read([bucket_rows.bucket_key(name, key) for key in keys])
+    rows = reads.read([bucket_rows.bucket_key(name, key) for key in keys])
     return [
-        None if row is None else buckets.decode_bucket(bucket_rows.content(row)) for row in found
+        None if row is None else buckets.decode_bucket(bucket_rows.content(row)) for row in rows
     ]
 
 
@@ -47,7 +47,7 @@ class StoredDirectory(NamedTuple):
     """A directory as stored, with the thread's first page and terms; both may be missing."""
 
     directory: buckets.Directory
-    head: first_page.FirstPage | None = None
+    page: first_page.FirstPage | None = None
     terms: records.ThreadTerms | None = None
 
 
@@ -61,15 +61,15 @@ def load(name: records.ThreadName) -> StoredDirectory:
         (stored,) = reads.read([bucket_rows.directory_key(name)])
         if stored is None:
             return StoredDirectory(buckets.Directory(""))
-        parts = [each.string_value for each in stored.properties["parts"].array_value.values]
-        rest = reads.read([bucket_rows.bucket_key(name, each) for each in parts]) if parts else []
+        parts = [value.string_value for value in stored.properties["parts"].array_value.values]
+        rest = reads.read([bucket_rows.bucket_key(name, key) for key in parts]) if parts else []
         if None not in rest:  # otherwise the directory was switched between the two reads
             content = b"".join(map(bucket_rows.content, (stored, *rest)))
             version = stored.properties["version"].string_value
             # Without a head or terms, readers use the view and the thread's row.
-            head = _or_none(first_page.decode, stored.properties["head"].blob_value)
+            page = _or_none(first_page.decode, stored.properties["head"].blob_value)
             terms = _or_none(thread_terms.decode, stored.properties["terms"].string_value)
-            return StoredDirectory(buckets.Directory(version, content), head, terms)
+            return StoredDirectory(buckets.Directory(version, content), page, terms)
     raise errors.Overloaded("the directory changes faster than it is read")
 
 

@@ -46,7 +46,7 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
     pinned: bytes
     shape: int = 0
 
-    def holds(self, limit: int) -> bool:
+    def has_enough(self, limit: int) -> bool:
         """Return whether the head has enough rows for a page of this length."""
         return len(self.hashes) >= min(limit, self.total)
 
@@ -64,13 +64,13 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
             changed=self.changed,
             pinned=presentation.JoinedRows(self.pinned),
         )
-        return presentation.with_ends(page, presentation.run(1, len(hashes)))
+        return presentation.with_ends(page, presentation.consecutive_places(1, len(hashes)))
 
 
 def of(view: merged_view.View) -> FirstPage | None:
     """Make a directory's head from its view without a delta. Return None if rows are too long."""
     rows = list(itertools.islice(view.rows(limit=ROWS), ROWS))
-    if sum(len(row.json) for row in (*rows, *view.pinned)) > BYTES:
+    if sum(len(row.json) for row in (*rows, *view.pinned_entries)) > BYTES:
         return None
     replies = tuple(view.below(row.sort_hash) for row in rows)
     return FirstPage(
@@ -81,21 +81,21 @@ def of(view: merged_view.View) -> FirstPage | None:
         weight=view.directory.weight,
         hashes=tuple(row.sort_hash for row in rows),
         sent=presentation.Rows(
-            tuple(row.json for row in rows), replies, presentation.run(1, len(rows))
+            tuple(row.json for row in rows), replies, presentation.consecutive_places(1, len(rows))
         ).json(),
-        pinned=pinned(view).json(),
+        pinned=pinned_rows(view).json(),
         shape=view.shape,
     )
 
 
-def pinned(
+def pinned_rows(
     view: merged_view.View, order: arrangements.Arrangement | None = None
 ) -> presentation.Rows:
     """Return the pinned comments of a thread, for its first page in an order.
 
     Without an order, return their places for reading order.
     """
-    rows = view.pinned
+    rows = view.pinned_entries
     below = tuple(view.below(row.sort_hash) for row in rows)
     starts = [view.position(row.sort_hash) for row in rows]
     places = tuple(
@@ -111,18 +111,18 @@ def about(view: merged_view.View) -> records.ThreadHeading | None:
     """Return the thread's heading from a view's directory, or None if the thread must be read."""
     # If the comment that set the title has been hidden since the last compaction, the thread must
     # be read, because the title must disappear together with the comment.
-    found = view.directory.content.about
-    if found is None or not view.total:
+    heading = view.directory.content.about
+    if heading is None or not view.total:
         return None
-    if not found.by:
-        return None if view.is_patched else found
-    mark = view.mark_of(found.by)
-    return found if mark is None or (mark.json and presentation.is_shown(mark.json)) else None
+    if not heading.by:
+        return None if view.is_patched else heading
+    mark = view.mark_of(heading.by)
+    return heading if mark is None or (mark.json and presentation.is_shown(mark.json)) else None
 
 
-def encode(head: FirstPage | None) -> bytes:
+def encode(page: FirstPage | None) -> bytes:
     """Encode a head in the stored format. For None, return empty bytes."""
-    return b"" if head is None else _FORM + msgspec.msgpack.encode(head)
+    return b"" if page is None else _FORM + msgspec.msgpack.encode(page)
 
 
 def decode(stored: bytes) -> FirstPage | None:

@@ -98,17 +98,19 @@ class View:
         return next((mark for mark in self._marks if mark.id == comment_id), None)
 
     @functools.cached_property
-    def pinned(self) -> list[buckets.ListedEntry]:
+    def pinned_entries(self) -> list[buckets.ListedEntry]:
         """Return the pinned comments that readers see, in reading order. Load their buckets."""
         stored = self.directory.content.pinned
-        hashes = [each for each, comment_id in stored if comment_id not in self._replaced]
-        self.read(hashes)
-        found = [row for each in hashes for row in self.rows(each, each + "\0")]
-        found += [mark.entry for mark in self._marks if presentation.is_pinned(mark.json)]
-        return sorted(found, key=_hash_of)
+        hashes = [
+            sort_hash for sort_hash, comment_id in stored if comment_id not in self._marked_ids
+        ]
+        self.load_buckets(hashes)
+        entries = [row for sort_hash in hashes for row in self.rows(sort_hash, sort_hash + "\0")]
+        entries += [mark.entry for mark in self._marks if presentation.is_pinned(mark.json)]
+        return sorted(entries, key=_hash_of)
 
     @functools.cached_property
-    def _replaced(self) -> frozenset[str]:
+    def _marked_ids(self) -> frozenset[str]:
         return frozenset(mark.id for mark in self._marks)
 
     def rows(
@@ -122,14 +124,14 @@ class View:
         if self._lines and limit is not None:
             self._expect(low, high, limit)
         elif self._lines:
-            self._need(range(self.directory.line_of(low), len(self._lines)), high)
-        yield from self.patched(self._stored(low, high), low, high)
+            self._load_missing(range(self.directory.line_of(low), len(self._lines)), high)
+        yield from self.patch(self._bucket_rows(low, high), low, high)
 
-    def patched(
+    def patch(
         self, entries: Iterable[buckets.ListedEntry], low: str, high: str
     ) -> Iterator[buckets.ListedEntry]:
         """Apply the marks to the bucket rows of a range. Yield the result in reading order."""
-        stored = (entry for entry in entries if entry.id not in self._replaced)
+        stored = (entry for entry in entries if entry.id not in self._marked_ids)
         first, last = self._between(low, high)
         changed = (
             buckets.ListedEntry(mark.sort_hash, mark.id, mark.revision, mark.json)
@@ -172,7 +174,7 @@ class View:
             return self.directory.position(sort_hash, self._bucket(place))
         return self.directory.before[place + (sort_hash > line.last)]
 
-    def grown_below(self, sort_hash: str) -> int:
+    def growth_below(self, sort_hash: str) -> int:
         """Return the number of rows added below a comment since the directory was written."""
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
@@ -199,7 +201,7 @@ class View:
                     break
                 places.add(place)
             limit -= self.size_of_root(root)
-        self._need(sorted(places), sorthash.ABOVE)
+        self._load_missing(sorted(places), sorthash.ABOVE)
 
     def at(self, ranges: Sequence[range]) -> Iterator[buckets.ListedEntry]:
         """Yield the rows at these positions in reading order, range by range.
@@ -207,16 +209,16 @@ class View:
         Positions count from 0 and must be below `total`. All necessary buckets are loaded in one
         call, and no others.
         """
-        stretches = [self._stretch(each) for each in ranges]
+        stretches = [self._stretch(positions) for positions in ranges]
         if self._lines:
             places = {place for first, last, _ in stretches for place in range(first, last)}
-            self._need(sorted(places), sorthash.ABOVE)
+            self._load_missing(sorted(places), sorthash.ABOVE)
         for wanted, (first, last, skipped) in zip(ranges, stretches, strict=True):
             firsts = self.directory.firsts
             low = firsts[first] if first else ""
             # The end must be exact: to look for a row beyond it could load one more bucket.
             high = firsts[last] if last < len(firsts) else sorthash.ABOVE
-            rows = self.patched(self._stored(low, high), low, high)
+            rows = self.patch(self._bucket_rows(low, high), low, high)
             yield from itertools.islice(rows, skipped, skipped + len(wanted))
 
     def _stretch(self, wanted: range) -> tuple[int, int, int]:
@@ -249,9 +251,11 @@ class View:
         until = self.directory.before[place + 1] + self._weights[self._between("", high)[1]]
         return low, high, self.total - until
 
-    def read(self, hashes: Iterable[str]) -> None:
+    def load_buckets(self, hashes: Iterable[str]) -> None:
         """Load the buckets for these hashes in one call."""
-        self._need(sorted({self.directory.line_of(each) for each in hashes}), sorthash.ABOVE)
+        self._load_missing(
+            sorted({self.directory.line_of(sort_hash) for sort_hash in hashes}), sorthash.ABOVE
+        )
 
     def position(self, sort_hash: str) -> int:
         """Count the rows before a hash."""
@@ -294,10 +298,10 @@ class View:
 
     def _bucket(self, place: int) -> buckets.Bucket:
         if place not in self._read:
-            self._need((place,), sorthash.ABOVE)
+            self._load_missing((place,), sorthash.ABOVE)
         return self._read[place]
 
-    def _stored(self, low: str, high: str) -> Iterator[buckets.ListedEntry]:
+    def _bucket_rows(self, low: str, high: str) -> Iterator[buckets.ListedEntry]:
         """Yield the bucket rows of a range. Load each bucket when the iteration reaches it."""
         if not self._lines:
             return
@@ -317,9 +321,9 @@ class View:
         wanted = limit + self.directory.position(low, self._bucket(first))
         wanted += sum(weight_of(mark) < 0 for mark in self._marks)
         last = bisect.bisect_left(self.directory.before, wanted)
-        self._need(range(first, min(last, len(self.directory.lines))), high)
+        self._load_missing(range(first, min(last, len(self.directory.lines))), high)
 
-    def _need(self, places: Iterable[int], high: str) -> None:
+    def _load_missing(self, places: Iterable[int], high: str) -> None:
         lines = self.directory.lines
         missing = [
             place
@@ -327,5 +331,5 @@ class View:
             if place >= 0 and place not in self._read and lines[place].first < high
         ]
         if missing:
-            found = self._load([lines[place].key for place in missing])
-            self._read.update(zip(missing, found, strict=True))
+            loaded = self._load([lines[place].key for place in missing])
+            self._read.update(zip(missing, loaded, strict=True))

@@ -72,7 +72,7 @@ class Ranking(msgspec.Struct, frozen=True, dict=True):
     @functools.cached_property
     def places(self) -> dict[str, int]:
         """Return the index of each ranked discussion, by hash."""
-        return {each.sort_hash: place for place, each in enumerate(self.ranked)}
+        return {discussion.sort_hash: place for place, discussion in enumerate(self.ranked)}
 
 
 def score(up: int, down: int) -> float:
@@ -85,9 +85,9 @@ def score(up: int, down: int) -> float:
     return (middle - _Z * math.sqrt((share * (1 - share) + spread / 4) / cast)) / (1 + spread)
 
 
-def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
+def update(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
     """Update a ranking with new votes. `votes` contains the changed discussions' votes, by hash."""
-    known = {each.sort_hash: each for each in base.ranked}
+    known = {discussion.sort_hash: discussion for discussion in base.ranked}
     for sort_hash, (up, down) in votes.items():
         known.pop(sort_hash, None)
         if up > 0:
@@ -96,18 +96,18 @@ def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
     return Ranking(tuple(best[:MOST]))
 
 
-def listed(ranking: Ranking) -> tuple[str, ...]:
+def listed_hashes(ranking: Ranking) -> tuple[str, ...]:
     """Return the ranked hashes for the directory, or nothing if there are more than `MOST_LISTED`.
 
     A page in the order `best` then needs no read for its ranking.
     """
-    hashes = tuple(each.sort_hash for each in ranking.ranked)
+    hashes = tuple(discussion.sort_hash for discussion in ranking.ranked)
     return hashes if len(hashes) <= MOST_LISTED else ()
 
 
-def of_listed(hashes: Iterable[str]) -> Ranking:
+def of_hashes(hashes: Iterable[str]) -> Ranking:
     """Return the ranking that a directory lists. The numbers of votes are unknown and set to 0."""
-    return Ranking(tuple(RankedDiscussion(each, 0, 0) for each in hashes))
+    return Ranking(tuple(RankedDiscussion(sort_hash, 0, 0) for sort_hash in hashes))
 
 
 def rows(
@@ -125,11 +125,11 @@ def rows(
     """
     if after:
         high = sorthash.subtree_range(buckets.root_of(scheme, after))[1]
-        yield from _counted(view, after + "\0", high, limit)
-    following = list(_following(view, scheme, ranking, after))
+        yield from _rows_with_counts(view, after + "\0", high, limit)
+    following = list(_following_roots(view, scheme, ranking, after))
     view.read_discussions(following, limit)
     for root in following:
-        yield from _counted(view, *sorthash.subtree_range(root), limit)
+        yield from _rows_with_counts(view, *sorthash.subtree_range(root), limit)
 
 
 def top_rows(
@@ -144,54 +144,54 @@ def top_rows(
 
     `top` and `ranking` must belong to the view's directory.
     """
-    below = {each.entry.sort_hash: each.below for each in top}
+    below = {row.entry.sort_hash: row.below for row in top}
     groups = {
         root: [row.entry for row in group]
         for root, group in itertools.groupby(top, lambda row: buckets.root_of(scheme, _hash(row)))
     }
     last = ""
-    for root in _with_returned(view, scheme, ranking, list(groups)):
+    for root in _top_roots(view, scheme, ranking, list(groups)):
         if root not in groups:
-            yield from _counted(view, *sorthash.subtree_range(root), limit)
+            yield from _rows_with_counts(view, *sorthash.subtree_range(root), limit)
             continue
         entries = groups[root]
         last = entries[-1].sort_hash
         # Changed rows after the last row of the top are yielded with the rest of that row's
         # discussion.
         high = last + "\0" if entries[-1] is top[-1].entry else sorthash.subtree_range(root)[1]
-        for entry in view.patched(entries, root, high):
+        for entry in view.patch(entries, root, high):
             known = below.get(entry.sort_hash, 0)
-            yield entry, known + view.grown_below(entry.sort_hash)
+            yield entry, known + view.growth_below(entry.sort_hash)
     yield from rows(view, scheme, ranking, after=last, limit=limit)
 
 
 def top(view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking) -> list[TopRow]:
     """Make the top of a ranking from a view of the directory without a delta."""
-    found: list[TopRow] = []
+    shown: list[TopRow] = []
     size = 0
     for entry, below in itertools.islice(
         rows(view, scheme, ranking, after="", limit=TOP_ROWS), TOP_ROWS
     ):
         size += len(entry.json)
-        if found and size > TOP_BYTES:
+        if shown and size > TOP_BYTES:
             break
-        found.append(TopRow(entry, below))
-    return found
+        shown.append(TopRow(entry, below))
+    return shown
 
 
-def is_shown(
+def may_affect_top(
     scheme: sorthash.Scheme, ranking: Ranking, top: Sequence[TopRow], hashes: Iterable[str]
 ) -> bool:
     """Return whether changes to the rows at these hashes may affect the top of this ranking."""
     if len(top) < TOP_ROWS:
         return True
     shown = {buckets.root_of(scheme, _hash(row)) for row in top}
-    changed = {buckets.root_of(scheme, each) for each in hashes}
+    changed = {buckets.root_of(scheme, sort_hash) for sort_hash in hashes}
     last = buckets.root_of(scheme, _hash(top[-1]))
     return not shown.isdisjoint(changed) or any(_stand_before(ranking, changed, last))
 
 
-def _with_returned(
+def _top_roots(
     view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, shown: Sequence[str]
 ) -> Iterator[str]:
     """Yield the discussions of a top, merged with discussions that are now listed again."""
@@ -231,23 +231,23 @@ def decode_top(stored: bytes) -> tuple[TopRow, ...]:
     return _TOP.decode(zlib.decompress(stored))
 
 
-def _following(
+def _following_roots(
     view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, after: str
 ) -> Iterator[str]:
     """Yield the discussions that follow a hash: first the ranked ones, then the others."""
     root = buckets.root_of(scheme, after)
     place = ranking.places.get(root)
     if not after or place is not None:
-        for each in ranking.ranked[0 if place is None else place + 1 :]:
-            if view.size_of_root(each.sort_hash):
-                yield each.sort_hash
+        for discussion in ranking.ranked[0 if place is None else place + 1 :]:
+            if view.size_of_root(discussion.sort_hash):
+                yield discussion.sort_hash
         root = ""
     for other in view.roots(scheme):
         if other > root and other not in ranking.places and view.size_of_root(other):
             yield other
 
 
-def _counted(
+def _rows_with_counts(
     view: merged_view.View, low: str, high: str, limit: int
 ) -> Iterator[tuple[buckets.ListedEntry, int]]:
     for entry in view.rows(low, high, limit=limit):

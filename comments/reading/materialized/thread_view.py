@@ -28,7 +28,12 @@ from comments.reading.materialized import (
     merged_view,
     view_cache,
 )
-from comments.reading.materialized.view_cache import HOLDINGS, Kept, Moment, NotMaterialized
+from comments.reading.materialized.view_cache import (
+    HOLDINGS,
+    KeptDirectory,
+    Moment,
+    NotMaterialized,
+)
 from comments.threads import thread_terms
 
 T = TypeVar("T")
@@ -55,7 +60,7 @@ def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
     probe.
     """
     held = HOLDINGS.get()
-    kept: Kept | None = held.cache.get(("directory", name))
+    kept: KeptDirectory | None = held.cache.get(("directory", name))
     moment: Moment | None = held.cache.get(("moment", name))
     if kept is None or moment is None or kept.directory.version != moment.version:
         return None
@@ -78,11 +83,11 @@ def terms(name: records.ThreadName) -> records.ThreadTerms:
 
 
 def forget_probe() -> None:
-    """Drop the probe that `tag_before_view` or `head` kept, if no view has used it."""
+    """Drop the probe that `tag_before_view` or `current_first_page` kept, if no view used it."""
     HOLDINGS.get().forget_probe()
 
 
-def head_or_view(
+def first_page_or_view(
     name: records.ThreadName, limit: int, age: float = 0.0
 ) -> first_page.FirstPage | merged_view.View:
     """Return the thread's head if it is current and long enough, otherwise a view.
@@ -91,12 +96,14 @@ def head_or_view(
         NotMaterialized: the caller must use the ordered query.
     """
     try:
-        return head(name, limit, age) or view(name, age)
+        return current_first_page(name, limit, age) or view(name, age)
     finally:
         forget_probe()
 
 
-def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.FirstPage | None:
+def current_first_page(
+    name: records.ThreadName, limit: int, age: float = 0.0
+) -> first_page.FirstPage | None:
     """Return the directory's head if it is current and has enough rows for `limit`, otherwise None.
 
     The head is current if no row has changed since the directory was written. If the head is
@@ -107,16 +114,16 @@ def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.F
     """
     held = HOLDINGS.get()
     kept = held.directory(name)
-    found = kept.head
-    if found is None or not found.holds(limit):
+    page = kept.page
+    if page is None or not page.has_enough(limit):
         return None
     probed = held.probe(name, kept, age)
     if probed or held.clock() - kept.since >= view_cache.CACHE_MAX_AGE:
         held.hand_on(name, kept, probed)
         return None
-    moment = Moment(kept.directory.version, {}, found.tag)
+    moment = Moment(kept.directory.version, {}, page.tag)
     held.cache.keep(("moment", name), moment, view_cache.OVERHEAD)
-    return found
+    return page
 
 
 def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
@@ -132,7 +139,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
         if not kept.directory.version:
             # Rows stored by older releases have no flag, so a probe would not find them.
             raise NotMaterialized("the thread was never compacted")
-        rows = held.unfolded(name, kept, age)
+        rows = held.changed_rows(name, kept, age)
         shape = kept.directory.content.shape if rows else 0
         if any(row.moved or row.shape != shape for row in rows.values()):
             # The bucket that contains a moved row is unknown. The next compaction rebuilds all
@@ -142,11 +149,11 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
             content = kept.directory.content
             made = merged_view.View(
                 kept.directory,
-                deltas.merged(kept.directory, rows.values()) if rows else content.tail,
+                deltas.merge(kept.directory, rows.values()) if rows else content.tail,
                 lambda keys: held.load_buckets(name, keys),
-                changed=deltas.changed(content, rows.values()) if rows else content.changed,
+                changed=deltas.newest_change(content, rows.values()) if rows else content.changed,
             )
-            probed = {each: row.entry.revision for each, row in rows.items()}
+            probed = {comment_id: row.entry.revision for comment_id, row in rows.items()}
             moment = Moment(kept.directory.version, probed, made.tag)
             size = view_cache.OVERHEAD * (1 + len(probed))
             held.cache.keep(("moment", name), moment, size)
@@ -155,7 +162,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
     raise errors.Overloaded("reading the thread took longer than its view may be cached")
 
 
-def using(
+def with_view(
     name: records.ThreadName, answer: Callable[[merged_view.View], T], *, age: float = 0.0
 ) -> T:
     """Compute a result from a view. If the view's buckets have been replaced, use a new view.

@@ -37,7 +37,7 @@ from comments.store.models import bucket_rows, comment_rows
 CACHE_MAX_AGE = 60.0  # Seconds for which a directory may be used.
 CACHE_BYTES = 64 * 1024 * 1024  # Bytes per process.
 OVERHEAD = 200  # Approximate size of an entry's Python objects, in bytes.
-MOST_UNFOLDED = 500  # Flagged rows in a view; with more, the ordered query is cheaper.
+MOST_UNCOMPACTED = 500  # Flagged rows in a view; with more, the ordered query is cheaper.
 _PROBES = 10  # Attempts to read all rows before any of them changes.
 
 # CLOCK_BOOTTIME also runs while the machine sleeps. macOS lacks CLOCK_BOOTTIME, but its
@@ -54,11 +54,11 @@ def seconds() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptDirectory(msgspec.Struct, frozen=True):
     """A directory with its head, the time before it was read, the thread's terms and its probe."""
 
     directory: buckets.Directory
-    head: first_page.FirstPage | None
+    page: first_page.FirstPage | None
     since: float
     terms: records.ThreadTerms | None
     probe: reads.PreparedQuery
@@ -69,9 +69,9 @@ class Kept(msgspec.Struct, frozen=True):
 
         A head stores the weight of its directory, so the directory need not be decoded.
         """
-        if self.head is None:
+        if self.page is None:
             return self.directory.weight
-        return self.head.weight + OVERHEAD * (1 + len(self.head.hashes)) + len(self.head.sent)
+        return self.page.weight + OVERHEAD * (1 + len(self.page.hashes)) + len(self.page.sent)
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ class Moment(msgspec.Struct, frozen=True):
 class RecentProbe(msgspec.Struct, frozen=True):
     """A probe with its start time, and `commit_counts.of_thread` at that time."""
 
-    kept: Kept
+    kept: KeptDirectory
     probed: Mapping[str, int]
     since: float
     written: int
@@ -98,7 +98,7 @@ class _AtHand(threading.local):
     """The result of this OS thread's last probe, kept until the end of its request."""
 
     name: records.ThreadName | None = None
-    kept: Kept | None = None
+    kept: KeptDirectory | None = None
     probed: Mapping[str, int] | None = None
 
 
@@ -110,7 +110,7 @@ def _probe(name: records.ThreadName) -> reads.PreparedQuery:
             where=(("thread", "=", comment_rows.thread_key_name(name)), ("unfolded", "=", True)),
             order=("revision",),
             projection=("revision",),
-            limit=MOST_UNFOLDED
+            limit=MOST_UNCOMPACTED
             + 1,  # one row above a view's limit, to detect that there are too many
         )
     )
@@ -130,16 +130,16 @@ class Holdings:
         self._at_hand = _AtHand()
         self._lock = threading.Lock()
 
-    def directory(self, name: records.ThreadName) -> Kept:
+    def directory(self, name: records.ThreadName) -> KeptDirectory:
         """Return the thread's directory, from the cache unless the cached directory is too old."""
-        kept: Kept | None = self.cache.get(("directory", name))
+        kept: KeptDirectory | None = self.cache.get(("directory", name))
         since = self.clock()
         if kept is not None and since - kept.since < CACHE_MAX_AGE:
             return kept
-        directory, head, terms = directories.load(name)
+        directory, page, terms = directories.load(name)
         if kept is not None and kept.directory.version == directory.version:
             directory = kept.directory  # the cached directory is already decoded
-        kept = Kept(directory, head, since, terms, _probe(name))
+        kept = KeptDirectory(directory, page, since, terms, _probe(name))
         self.cache.keep(("directory", name), kept, kept.weight)
         return kept
 
@@ -147,7 +147,9 @@ class Holdings:
         """Drop the thread's directory, for example because its buckets have been replaced."""
         self.cache.drop(("directory", name))
 
-    def hand_on(self, name: records.ThreadName, kept: Kept, probed: Mapping[str, int]) -> None:
+    def hand_on(
+        self, name: records.ThreadName, kept: KeptDirectory, probed: Mapping[str, int]
+    ) -> None:
         """Keep a result for the next call of `probe` in this OS thread, until `forget_probe`."""
         hand = self._at_hand
         hand.name, hand.kept, hand.probed = name, kept, probed
@@ -156,13 +158,13 @@ class Holdings:
         """Drop the kept probe at the end of a request. The next request must not use this probe."""
         self._at_hand.probed = None
 
-    def probe(self, name: records.ThreadName, kept: Kept, age: float) -> Mapping[str, int]:
+    def probe(self, name: records.ThreadName, kept: KeptDirectory, age: float) -> Mapping[str, int]:
         """Return the revisions of the rows that differ from the directory, by comment id.
 
         The result is at most `age` seconds old.
 
         Raises:
-            NotMaterialized: more than `MOST_UNFOLDED` rows are flagged.
+            NotMaterialized: more than `MOST_UNCOMPACTED` rows are flagged.
         """
         hand = self._at_hand
         handed, hand.probed = hand.probed, None
@@ -176,14 +178,16 @@ class Holdings:
             return recent.probed
         results = list(reads.fetch(kept.probe))
         # The query's limit applies to results, so count results, not distinct rows.
-        if len(results) > MOST_UNFOLDED:
-            raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not compacted")
+        if len(results) > MOST_UNCOMPACTED:
+            raise NotMaterialized(f"more than {MOST_UNCOMPACTED} rows are not compacted")
         probed = {
             message.key.path[-1].name: message.properties["revision"].integer_value
             for message in results
         }
-        taken_in = kept.directory.taken_in
-        probed = {each: at for each, at in probed.items() if taken_in.get(each) != at}
+        taken_in = kept.directory.compacted_revisions
+        probed = {
+            comment_id: at for comment_id, at in probed.items() if taken_in.get(comment_id) != at
+        }
         if age or self.cache.get(("recent", name)) is not None:
             self._keep_recent(name, RecentProbe(kept, probed, since, written))
         return probed
@@ -197,8 +201,8 @@ class Holdings:
             if known is None or known.since <= recent.since:
                 self.cache.keep(("recent", name), recent, OVERHEAD * (1 + len(recent.probed)))
 
-    def unfolded(
-        self, name: records.ThreadName, kept: Kept, age: float
+    def changed_rows(
+        self, name: records.ThreadName, kept: KeptDirectory, age: float
     ) -> Mapping[str, deltas.DeltaRow]:
         """Return the rows that differ from the directory, all as of one moment.
 
@@ -210,7 +214,10 @@ class Holdings:
         for _ in range(_PROBES):
             probed = self.probe(name, kept, age)
             rows = self._rows(name, probed) if probed else {}
-            if all(each in rows and rows[each].entry.revision == probed[each] for each in probed):
+            if all(
+                comment_id in rows and rows[comment_id].entry.revision == probed[comment_id]
+                for comment_id in probed
+            ):
                 return rows
             age = 0.0
         raise NotMaterialized("the rows change faster than they are read")
@@ -225,9 +232,13 @@ class Holdings:
             for comment_id, revision in probed.items()
             if comment_id not in held or held[comment_id].entry.revision < revision
         ]
-        found = map(deltas.row_of, reads.lookup("Comment", missing))
-        fresh = {row.entry.id: row for row in found}
-        rows = {each: row for each in probed if (row := fresh.get(each) or held.get(each))}
+        read = map(deltas.row_of, reads.lookup("Comment", missing))
+        fresh = {row.entry.id: row for row in read}
+        rows = {
+            comment_id: row
+            for comment_id in probed
+            if (row := fresh.get(comment_id) or held.get(comment_id))
+        }
         if missing:
             size = sum(OVERHEAD + len(row.entry.json) for row in rows.values())
             self.cache.keep(("rows", name), rows, size)
@@ -239,18 +250,18 @@ class Holdings:
         Raises:
             directories.DirectoryOutdated: a bucket has been replaced.
         """
-        found: dict[str, buckets.Bucket | None] = {
+        cached: dict[str, buckets.Bucket | None] = {
             key: self.cache.get(("bucket", name, key)) for key in keys
         }
-        missing = [key for key, bucket in found.items() if bucket is None]
+        missing = [key for key, bucket in cached.items() if bucket is None]
         loaded = directories.load_buckets(name, missing) if missing else ()
         for key, bucket in zip(missing, loaded, strict=True):
             if bucket is None:
                 raise directories.DirectoryOutdated
             size = sum(OVERHEAD + len(entry.json) for entry in bucket.entries)
             self.cache.keep(("bucket", name, key), bucket, size)
-            found[key] = bucket
-        return [bucket for bucket in found.values() if bucket is not None]
+            cached[key] = bucket
+        return [bucket for bucket in cached.values() if bucket is not None]
 
     def load_ranking(
         self, name: records.ThreadName, key: str, *, is_newest: bool
@@ -263,16 +274,16 @@ class Holdings:
         if not key:
             return ranking.Ranking()
         place = ("ranking", name, key)
-        found, since = self.cache.get(place) or (None, 0.0)
-        if found is None or not (is_newest or self.clock() - since < CACHE_MAX_AGE):
+        ranked, since = self.cache.get(place) or (None, 0.0)
+        if ranked is None or not (is_newest or self.clock() - since < CACHE_MAX_AGE):
             now = self.clock()
             row = reads.get(bucket_rows.ranking_key(name, key))
             if row is None:
                 self.cache.drop(place)
                 return None
-            found = found or ranking.decode(row.content)
-            self.cache.keep(place, (found, now), OVERHEAD * (1 + len(found.ranked)))
-        return found
+            ranked = ranked or ranking.decode(row.content)
+            self.cache.keep(place, (ranked, now), OVERHEAD * (1 + len(ranked.ranked)))
+        return ranked
 
     def load_top(self, name: records.ThreadName, key: str) -> tuple[ranking.TopRow, ...]:
         """Return the first rows of a ranking.
@@ -280,15 +291,15 @@ class Holdings:
         Raises:
             directories.DirectoryOutdated: these rows have been replaced.
         """
-        found: tuple[ranking.TopRow, ...] | None = self.cache.get(("top", name, key))
-        if found is None:
+        top: tuple[ranking.TopRow, ...] | None = self.cache.get(("top", name, key))
+        if top is None:
             row = reads.get(bucket_rows.bucket_key(name, key))
             if row is None:
                 raise directories.DirectoryOutdated
-            found = ranking.decode_top(row.content)
-            size = sum(OVERHEAD + len(each.entry.json) for each in found)
-            self.cache.keep(("top", name, key), found, size)
-        return found
+            top = ranking.decode_top(row.content)
+            size = sum(OVERHEAD + len(row.entry.json) for row in top)
+            self.cache.keep(("top", name, key), top, size)
+        return top
 
 
 HOLDINGS = per_process.PerProcess(Holdings)

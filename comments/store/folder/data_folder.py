@@ -53,7 +53,7 @@ def protect(folder: Path, group: str = "") -> list[Path]:
             folder,
         )
     paths = _ours(folder) if shared else _everything(folder)
-    refused = [path for path in paths if not _restricted(path, gid)]
+    refused = [path for path in paths if not _restrict(path, gid)]
     if refused:
         _log.warning(
             "The permissions of %s%s cannot be restricted: other users of this machine may be able "
@@ -78,21 +78,25 @@ def _ours(folder: Path) -> Iterator[Path]:
 
 def _is_shared(folder: Path) -> bool:
     """Return whether the folder has other uses: it is a home, root, working or sticky directory."""
-    found = folder.resolve()
-    is_sticky = bool(found.stat().st_mode & stat.S_ISVTX)
-    return is_sticky or found in {Path.home().resolve(), Path.cwd().resolve(), Path(found.anchor)}
+    resolved = folder.resolve()
+    is_sticky = bool(resolved.stat().st_mode & stat.S_ISVTX)
+    return is_sticky or resolved in {
+        Path.home().resolve(),
+        Path.cwd().resolve(),
+        Path(resolved.anchor),
+    }
 
 
-def _restricted(path: Path, gid: int) -> bool:
+def _restrict(path: Path, gid: int) -> bool:
     """Restrict a file or folder, and return whether it now has the intended permissions."""
     try:
-        found = path.lstat()
-        wanted = _wanted(found.st_mode, has_group=gid >= 0)
+        state = path.lstat()
+        wanted = _intended_mode(state.st_mode, has_group=gid >= 0)
         if wanted is None:
             return True
-        if gid not in {-1, found.st_gid}:
+        if gid not in {-1, state.st_gid}:
             os.chown(path, -1, gid, follow_symlinks=False)
-        if stat.S_IMODE(found.st_mode) != wanted:
+        if stat.S_IMODE(state.st_mode) != wanted:
             path.chmod(wanted)
     except FileNotFoundError:  # removed by another process
         return True
@@ -101,7 +105,7 @@ def _restricted(path: Path, gid: int) -> bool:
     return True
 
 
-def _wanted(mode: int, *, has_group: bool) -> int | None:
+def _intended_mode(mode: int, *, has_group: bool) -> int | None:
     """Return the intended mode of a file or folder, or None for a link or anything else."""
     if stat.S_ISDIR(mode):
         return _GROUP_FOLDER if has_group else _FOLDER

@@ -31,11 +31,11 @@ def find(folder: Path) -> str:
     """Return the noted address, preferably the public one, or "" if no server answers there."""
     with contextlib.suppress(OSError, ValueError):
         url, *public = (folder / _NAME).read_text(encoding="ascii").split()
-        return [url, *public][-1] if _answers(url) else ""
+        return [url, *public][-1] if _is_answering(url) else ""
     return ""
 
 
-def _answers(url: str) -> bool:
+def _is_answering(url: str) -> bool:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
     try:

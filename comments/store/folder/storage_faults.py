@@ -37,7 +37,7 @@ class FaultRecord:
         self.damage: errors.StorageFault | None = None
         self._logged: dict[str, float] = {}
 
-    def found(self, error: api.GoogleAPICallError) -> errors.StorageFault | None:
+    def fault_of(self, error: api.GoogleAPICallError) -> errors.StorageFault | None:
         """Return the storage fault that an error reports, if it reports one, and log the fault."""
         if error.reason not in _CODES:
             return None

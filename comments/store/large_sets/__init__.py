@@ -7,7 +7,7 @@ merges its marks into new segments, and switches the set's entity to them. If th
 large to list all segments, it lists segments of lines instead: a list of lists. docs/ideas/lists.md
 explains this structure step by step, with an example to run.
 
-    membership      changes and reads sets: `mark`, `marking`, `contains`, `page`, `count`
+    membership      changes and reads sets: `mark`, `mark_within`, `contains`, `page`, `count`
     many_marks      changes several members and sets in one transaction
     set_compaction  moves marks into segments: `compact`, `load`, `erase`; deletes sets: `remove`
     set_search      finds sets by their rows: those that request a compaction, those with a member
@@ -15,7 +15,7 @@ explains this structure step by step, with an example to run.
 
 A caller only chooses a set's name, which begins with the purpose of the set, such as "thread:" for
 the followers of a thread. The calls for changes say when a compaction is due; pass the name to
-`backlog.asked` then. Without that call, the scheduler finds the request later.
+`backlog.note_request` then. Without that call, the scheduler finds the request later.
 
 A read shows the set at a single moment. A crash in a compaction leaves only rows that no reader
 uses, and the next compaction deletes them.

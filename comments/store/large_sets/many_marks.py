@@ -24,17 +24,17 @@ class ManyMarked:
     asking: tuple[records.SetName, ...]
 
 
-def marking(changes: Changes) -> ManyMarked:
+def mark_many(changes: Changes) -> ManyMarked:
     """Change sets in the current transaction. The ids must be valid (`membership.check`)."""
     heads = reads.get_multi([set_rows.set_key(name) for name in changes]) if changes else []
     at = dict(zip(changes, map(membership.pointer_from, heads), strict=True))
-    wanted = [(name, each, changes[name][each]) for name in changes for each in changes[name]]
-    keys = [set_rows.mark_key(name, at[name].generation, each) for name, each, _ in wanted]
-    found = reads.get_multi(keys) if keys else []
+    wanted = [(name, member, changes[name][member]) for name in changes for member in changes[name]]
+    keys = [set_rows.mark_key(name, at[name].generation, member) for name, member, _ in wanted]
+    rows = reads.get_multi(keys) if keys else []
     marked = {
-        (name, each): membership.marked(name, at[name], each, row, belongs=belongs)
-        for (name, each, belongs), row in zip(wanted, found, strict=True)
+        (name, member): membership.make_mark(name, at[name], member, row, belongs=belongs)
+        for (name, member, belongs), row in zip(wanted, rows, strict=True)
     }
-    put = tuple(row for each in marked.values() for row in each.writes.put)
-    asking = dict.fromkeys(name for (name, _), each in marked.items() if each.asks)
+    put = tuple(row for mark in marked.values() for row in mark.writes.put)
+    asking = dict.fromkeys(name for (name, _), mark in marked.items() if mark.asks)
     return ManyMarked(ownership.Writes(membership.OWNER, put=put), tuple(asking))

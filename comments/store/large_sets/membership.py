@@ -97,14 +97,14 @@ def mark(name: records.SetName, member: str, *, belongs: bool) -> bool:
     check(member)
 
     def body() -> bool:
-        marked = marking(name, member, belongs=belongs)
+        marked = mark_within(name, member, belongs=belongs)
         transactions.apply(marked.writes)
         return marked.asks
 
     return transactions.transaction(body)
 
 
-def marking(name: records.SetName, member: str, *, belongs: bool, asks: bool = False) -> Marked:
+def mark_within(name: records.SetName, member: str, *, belongs: bool, asks: bool = False) -> Marked:
     """Add a valid id (see `check`) to a set or remove it, in the current transaction.
 
     With `asks`, the mark requests a compaction, unless the same mark exists already.
@@ -112,11 +112,11 @@ def marking(name: records.SetName, member: str, *, belongs: bool, asks: bool = F
     at = pointer(name)
     # Read the mark although it is overwritten. A commit that arrives after its caller gave up then
     # conflicts with later decisions instead of replacing them.
-    found = reads.get(set_rows.mark_key(name, at.generation, member))
-    return marked(name, at, member, found, belongs=belongs, asks=asks)
+    row = reads.get(set_rows.mark_key(name, at.generation, member))
+    return make_mark(name, at, member, row, belongs=belongs, asks=asks)
 
 
-def marked(
+def make_mark(
     name: records.SetName,
     at: Pointer,
     member: str,
@@ -130,7 +130,9 @@ def marked(
     entry = set_rows.mark_entry(name, at.generation, belongs=belongs)
     if found is not None and found.entry == entry:
         return Marked(ownership.Writes(OWNER), bool(found.asks))
-    row = set_rows.FollowerMarkRow(key=key, entry=entry, asks=asks or _asks(key.id(), name, at))
+    row = set_rows.FollowerMarkRow(
+        key=key, entry=entry, asks=asks or _requests_compaction(key.id(), name, at)
+    )
     return Marked(ownership.Writes(OWNER, put=(row,)), bool(row.asks))
 
 
@@ -141,8 +143,8 @@ def contains(name: records.SetName, member: str) -> bool:
     def body() -> bool:
         at = pointer(name)
         open_ = range(at.generation, at.folded, -1)
-        found = reads.get_multi([set_rows.mark_key(name, n, member) for n in open_])
-        for row, generation in zip(found, open_, strict=True):
+        rows = reads.get_multi([set_rows.mark_key(name, n, member) for n in open_])
+        for row, generation in zip(rows, open_, strict=True):
             if row is not None:
                 joined = set_rows.mark_entry(name, generation, belongs=True)
                 return bool(row.entry == joined)
@@ -163,7 +165,9 @@ def page(
 
     def body() -> tuple[str, ...]:
         at = pointer(name)
-        ids = segments.changed(_ids_behind(name, at.directory, after), marks(name, at, after=after))
+        ids = segments.apply_marks(
+            _ids_behind(name, at.directory, after), marks(name, at, after=after)
+        )
         wanted = itertools.takewhile(lambda each: before is None or each < before, ids)
         return tuple(itertools.islice(wanted, limit))
 
@@ -175,17 +179,17 @@ def every(name: records.SetName, *, limit: int) -> Iterator[str]:
     """Yield all ids in a set, one page per read (see `page`)."""
     position: str | None = ""
     while position is not None:
-        found = page(name, after=position, limit=limit)
-        yield from found.ids
-        position = found.position
+        ids = page(name, after=position, limit=limit)
+        yield from ids.ids
+        position = ids.position
 
 
 def count(name: records.SetName) -> int:
     """Count the ids in a set. Counting reads the set and the segments that marks change."""
-    return transactions.snapshot(lambda: counted(name))
+    return transactions.snapshot(lambda: count_within(name))
 
 
-def counted(name: records.SetName, *, after: str = "") -> int:
+def count_within(name: records.SetName, *, after: str = "") -> int:
     """Count the ids in a set after an id, like `count`, but inside a snapshot.
 
     The function also reads the segment that contains the place of `after`.
@@ -200,7 +204,7 @@ def counted(name: records.SetName, *, after: str = "") -> int:
         if not (is_cut or ahead.is_before(end)):
             total += line.count
             continue
-        ids = [each for each in read_ids(name, line) if each > after]
+        ids = [member for member in read_ids(name, line) if member > after]
         total += len(ids) + segments.gain(ids, list(ahead.until(end)))
     return total + sum(belongs for _, belongs in ahead)
 
@@ -234,21 +238,23 @@ def pointer_from(row: set_rows.FollowerListRow | None) -> Pointer:
 
 def marks(name: records.SetName, at: Pointer, *, after: str = "") -> Iterator[segments.Mark]:
     """Yield, in the order of ids, the marks after an id that are not yet in the segments."""
-    found = marks_of(name, at.folded + 1, after=after)
+    marked = marks_of(name, at.folded + 1, after=after)
     if at.is_closed:
-        return segments.overlaid(found, marks_of(name, at.generation, after=after))
-    return found
+        return segments.overlaid(marked, marks_of(name, at.generation, after=after))
+    return marked
 
 
 def marks_of(name: records.SetName, generation: int, *, after: str = "") -> Iterator[segments.Mark]:
     """Yield one generation's marks after an id, in the order of ids."""
     joined, left = (
-        _marked(name, generation, belongs=belongs, after=after) for belongs in (True, False)
+        _marked_ids(name, generation, belongs=belongs, after=after) for belongs in (True, False)
     )
-    return segments.signed(joined, left)
+    return segments.merge_signed(joined, left)
 
 
-def _marked(name: records.SetName, generation: int, *, belongs: bool, after: str) -> Iterator[str]:
+def _marked_ids(
+    name: records.SetName, generation: int, *, belongs: bool, after: str
+) -> Iterator[str]:
     """Yield the ids that have a mark in this generation.
 
     A keys-only query bills one read for any number of marks.
@@ -264,9 +270,9 @@ def _marked(name: records.SetName, generation: int, *, belongs: bool, after: str
             limit=AT_ONCE,
             keys_only=True,
         )
-        found = [set_rows.member_of(each.key.path[-1].name) for each in reads.fetch(query)]
-        yield from found
-        position = found[-1] if len(found) == AT_ONCE else None
+        ids = [set_rows.member_of(message.key.path[-1].name) for message in reads.fetch(query)]
+        yield from ids
+        position = ids[-1] if len(ids) == AT_ONCE else None
 
 
 def lines(
@@ -313,7 +319,7 @@ def _ids_behind(
         if directory.depth:
             yield from _ids_behind(name, _below(name, directory, line), after)
         else:
-            yield from (each for each in read_ids(name, line) if each > after)
+            yield from (member for member in read_ids(name, line) if member > after)
 
 
 def _segment_of(
@@ -341,7 +347,7 @@ def _content(name: records.SetName, line: segments.SegmentSummary) -> bytes:
     return content
 
 
-def _asks(key: str, name: records.SetName, at: Pointer) -> bool:
+def _requests_compaction(key: str, name: records.SetName, at: Pointer) -> bool:
     """Return whether a mark requests a compaction.
 
     The result depends only on the mark's key, so repeating a mark never makes a second request.
@@ -359,7 +365,7 @@ def is_stored(name: records.SetName, member: str) -> bool:
     return member in _segment_of(name, pointer(name).directory, member)
 
 
-def folded_marks(name: records.SetName, at: Pointer, *, asks: bool) -> list[str]:
+def compacted_marks(name: records.SetName, at: Pointer, *, asks: bool) -> list[str]:
     """Return up to `AT_ONCE` names of compacted marks whose `asks` has the given value."""
     first, behind = (set_rows.mark_key(name, n, "") for n in (0, at.folded + 1))
     query = reads.Query(
@@ -369,7 +375,7 @@ def folded_marks(name: records.SetName, at: Pointer, *, asks: bool) -> list[str]
         limit=AT_ONCE,
         keys_only=True,
     )
-    return [each.key.path[-1].name for each in reads.fetch(query)]
+    return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def is_marked(name: records.SetName, member: str) -> bool:
@@ -382,13 +388,13 @@ def is_marked(name: records.SetName, member: str) -> bool:
     return any(row is not None for row in reads.get_multi(keys))
 
 
-def removal(name: records.SetName, found: Sequence[str]) -> ownership.Writes:
-    """Return the writes that delete marks by their names from `folded_marks`.
+def removal_writes(name: records.SetName, found: Sequence[str]) -> ownership.Writes:
+    """Return the writes that delete marks by their names from `compacted_marks`.
 
     A name contains the mark's generation, so newer marks for the same ids are not deleted.
     """
     keys = [
-        set_rows.mark_key(name, set_rows.generation_of(each), set_rows.member_of(each))
-        for each in found
+        set_rows.mark_key(name, set_rows.generation_of(mark), set_rows.member_of(mark))
+        for mark in found
     ]
     return ownership.Writes(OWNER, delete=tuple(keys))

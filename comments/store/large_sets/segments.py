@@ -57,9 +57,11 @@ class SetDirectory(msgspec.Struct, frozen=True, array_like=True):
         return sum(line.count for line in self.lines)
 
 
-def signed(present: Iterable[str], absent: Iterable[str]) -> Iterator[Mark]:
+def merge_signed(present: Iterable[str], absent: Iterable[str]) -> Iterator[Mark]:
     """Merge two sorted lists of ids into the marks of one generation."""
-    return heapq.merge(((each, True) for each in present), ((each, False) for each in absent))
+    return heapq.merge(
+        ((member, True) for member in present), ((member, False) for member in absent)
+    )
 
 
 def overlaid(older: Iterable[Mark], newer: Iterable[Mark]) -> Iterator[Mark]:
@@ -71,16 +73,16 @@ def overlaid(older: Iterable[Mark], newer: Iterable[Mark]) -> Iterator[Mark]:
         yield last
 
 
-def changed(ids: Iterable[str], marks: Iterable[Mark]) -> Iterator[str]:
+def apply_marks(ids: Iterable[str], marks: Iterable[Mark]) -> Iterator[str]:
     """Apply marks to a set's stored ids, and yield the resulting ids."""
-    stored = ((each, True) for each in ids)
-    return (each for each, belongs in overlaid(stored, marks) if belongs)
+    stored = ((member, True) for member in ids)
+    return (member for member, belongs in overlaid(stored, marks) if belongs)
 
 
 def gain(ids: Iterable[str], marks: Sequence[Mark]) -> int:
     """Return the number of ids by which marks change the size of a set."""
-    named = {each for each, _ in marks}
-    return sum(belongs for _, belongs in marks) - sum(each in named for each in ids)
+    named = {member for member, _ in marks}
+    return sum(belongs for _, belongs in marks) - sum(member in named for member in ids)
 
 
 def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
@@ -91,18 +93,18 @@ def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
     """
     run: list[str] = []
     total = 0
-    for each in ids:
-        run.append(each)
-        total += _weight(each)
+    for member in ids:
+        run.append(member)
+        total += _weight(member)
         if total > 2 * most:
-            first = _reaching(run, most)
+            first = _count_reaching(run, most)
             yield run[:first]
             run = run[first:]
             total = size(run)
     # Divide the remainder evenly to avoid a tiny last run.
     number = -(-total // most)
     while run:
-        first = _reaching(run, -(-total // number))
+        first = _count_reaching(run, -(-total // number))
         yield run[:first]
         run = run[first:]
         total, number = size(run), max(1, number - 1)
@@ -117,7 +119,7 @@ def _weight(each: str) -> int:
     return len(each.encode()) + _OVERHEAD
 
 
-def _reaching(run: Sequence[str], most: int) -> int:
+def _count_reaching(run: Sequence[str], most: int) -> int:
     """Return how many ids, counted from the first, reach `most` bytes.
 
     If all ids together are smaller than `most`, return their number.
@@ -167,7 +169,7 @@ class Ahead(Iterator[Mark]):
 
 def encode_ids(ids: Sequence[str]) -> bytes:
     """Encode a segment in the stored form."""
-    return _packed(ids)
+    return _pack(ids)
 
 
 def decode_ids(stored: bytes) -> list[str]:
@@ -177,7 +179,7 @@ def decode_ids(stored: bytes) -> list[str]:
 
 def encode_lines(lines: Sequence[SegmentSummary]) -> bytes:
     """Encode a segment of lines in the stored form."""
-    return _packed(lines)
+    return _pack(lines)
 
 
 def decode_lines(stored: bytes) -> tuple[SegmentSummary, ...]:
@@ -187,7 +189,7 @@ def decode_lines(stored: bytes) -> tuple[SegmentSummary, ...]:
 
 def encode_directory(directory: SetDirectory) -> bytes:
     """Encode a directory in the stored form."""
-    return _packed(directory)
+    return _pack(directory)
 
 
 def decode_directory(stored: bytes) -> SetDirectory:
@@ -195,7 +197,7 @@ def decode_directory(stored: bytes) -> SetDirectory:
     return _DIRECTORY.decode(zlib.decompress(stored))
 
 
-def _packed(value: object) -> bytes:
+def _pack(value: object) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(value), _FAST)
 
 

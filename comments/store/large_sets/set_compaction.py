@@ -69,7 +69,7 @@ def compact(name: records.SetName, *, most: int | None = None) -> bool:
     if not is_marked(name):
         clean(name)
         return True
-    return _fold(name, (), most)
+    return _compact(name, (), most)
 
 
 def erase(name: records.SetName, member: str) -> None:
@@ -99,7 +99,7 @@ def remove(name: records.SetName) -> None:
 def _empty(name: records.SetName, token: str) -> bool:
     """Let a set begin again without ids; return False if nothing of it is stored."""
     at = membership.pointer(name)
-    keys = [*_stored("FollowerSegment", name), *_stored("FollowerMark", name)]
+    keys = [*_stored_names("FollowerSegment", name), *_stored_names("FollowerMark", name)]
     if at == membership.Pointer() and not keys:
         return False
     if at.version != token:  # Otherwise, an earlier run committed, but its response was lost.
@@ -111,7 +111,11 @@ def _empty(name: records.SetName, token: str) -> bool:
 
 def _end(name: records.SetName, token: str) -> None:
     is_ours = membership.pointer(name).version == token
-    if is_ours and not _stored("FollowerSegment", name) and not _stored("FollowerMark", name):
+    if (
+        is_ours
+        and not _stored_names("FollowerSegment", name)
+        and not _stored_names("FollowerMark", name)
+    ):
         transactions.apply(ownership.Writes(_OWNER, delete=(set_rows.set_key(name),)))
 
 
@@ -125,8 +129,8 @@ def load(name: records.SetName, ids: Iterable[str]) -> None:
     """
     left = iter(ids)
     while part := list(itertools.islice(left, LOADED)):
-        for each in part:
-            membership.check(each)
+        for member in part:
+            membership.check(member)
         _join(name, sorted(set(part)))
 
 
@@ -134,12 +138,12 @@ def _join(name: records.SetName, joining: Sequence[str]) -> None:
     # First compact a generation that is already closed. If the ids joined in that generation, they
     # would be older than the marks in the open generation.
     if membership.pointer(name).is_closed:
-        _fold(name, ())
-    while not _fold(name, joining):
+        _compact(name, ())
+    while not _compact(name, joining):
         pass  # Another process switched first, so try again with the new state.
 
 
-def _fold(name: records.SetName, joining: Sequence[str], most: int | None = None) -> bool:
+def _compact(name: records.SetName, joining: Sequence[str], most: int | None = None) -> bool:
     base = close(name)
     prepared = prepare(name, base, joining, most=most)
     is_done = prepared is not None and switch(prepared)
@@ -180,9 +184,9 @@ def prepare(
     Return None if another process switched first.
     """
     writer = _Writer(name, f"{base.folded + 1:010d}-{secrets.token_hex(10)}")
-    joined = ((each, True) for each in joining)
-    found = membership.marks_of(name, base.folded + 1)
-    marks = segments.Ahead(segments.overlaid(found, joined))
+    joined = ((member, True) for member in joining)
+    marked = membership.marks_of(name, base.folded + 1)
+    marks = segments.Ahead(segments.overlaid(marked, joined))
     if not marks.is_before(None):
         # Write nothing, because no mark would request the compaction that deletes segments left by
         # a crash.
@@ -221,14 +225,14 @@ def clean(name: records.SetName) -> None:
     # is found and finished.
     at = membership.pointer(name)
     _forget(name, at, asks=False)
-    for keys in _in_parts(_unnamed(name, at)):
+    for keys in _in_parts(_unnamed_segments(name, at)):
         _delete(name, keys)
     _forget(name, at, asks=True)
 
 
 def _forget(name: records.SetName, at: membership.Pointer, *, asks: bool) -> None:
-    while found := membership.folded_marks(name, at, asks=asks):
-        _apply(membership.removal(name, found))
+    while names := membership.compacted_marks(name, at, asks=asks):
+        _apply(membership.removal_writes(name, names))
 
 
 def _delete(name: records.SetName, keys: Sequence[str]) -> None:
@@ -240,9 +244,9 @@ def _apply(writes: ownership.Writes) -> None:
     transactions.transaction(lambda: transactions.apply(writes))
 
 
-def _unnamed(name: records.SetName, at: membership.Pointer) -> list[str]:
+def _unnamed_segments(name: records.SetName, at: membership.Pointer) -> list[str]:
     """Return the segments of compacted generations that the set does not name."""
-    stored = _stored("FollowerSegment", name)
+    stored = _stored_names("FollowerSegment", name)
     if at == membership.Pointer() == membership.pointer(name):
         return stored  # The set was removed, so no attempt that wrote a segment can switch.
     old = [key for key in stored if set_rows.generation_of(key) <= at.folded]
@@ -253,7 +257,7 @@ def _unnamed(name: records.SetName, at: membership.Pointer) -> list[str]:
     return [key for key in old if key not in named]
 
 
-def _stored(kind: str, name: records.SetName) -> list[str]:
+def _stored_names(kind: str, name: records.SetName) -> list[str]:
     """Return the names of a set's stored marks or segments."""
     query = reads.Query(kind, ancestor=set_rows.set_key(name), keys_only=True)
     return [message.key.path[-1].name for message in reads.fetch(query)]
@@ -295,7 +299,7 @@ class _Writer:
                 yield line
                 continue
             old = [] if line is None else membership.read_ids(self._name, line)
-            new = itertools.chain(small, segments.changed(old, marks.until(end)))
+            new = itertools.chain(small, segments.apply_marks(old, marks.until(end)))
             small = []
             for run in segments.runs(new, SEGMENT_BYTES):
                 yield from self._segment(small)
@@ -309,7 +313,7 @@ class _Writer:
     ) -> Iterator[segments.SegmentSummary]:
         """Write the first `most` ids of a set, and yield the lines of their segments."""
         read = (membership.read_ids(self._name, line) for line in stored)
-        ids = segments.changed(itertools.chain.from_iterable(read), marks)
+        ids = segments.apply_marks(itertools.chain.from_iterable(read), marks)
         for run in segments.runs(itertools.islice(ids, most), SEGMENT_BYTES):
             yield from self._segment(run)
 

@@ -12,33 +12,35 @@ from comments.store.large_sets import membership
 from comments.store.models import set_rows
 
 
-def asking() -> list[records.SetName]:
+def sets_to_compact() -> list[records.SetName]:
     """Find all sets with a mark that requests a compaction."""
     query = reads.Query("FollowerMark", where=(("asks", "=", True),), keys_only=True)
-    found = (each.key.path[0].name for each in reads.walk(query))
-    return [records.SetName(text) for text in dict.fromkeys(found)]
+    texts = (message.key.path[0].name for message in reads.walk(query))
+    return [records.SetName(text) for text in dict.fromkeys(texts)]
 
 
-def known() -> list[str]:
+def stored_texts() -> list[str]:
     """Return the texts of all stored set names, sorted.
 
     The function reads the key of every mark.
     """
     marks = reads.walk(reads.Query("FollowerMark", keys_only=True))
     sets = reads.walk(reads.Query("FollowerList", keys_only=True))
-    return sorted({each.key.path[0].name for rows in (marks, sets) for each in rows})
+    return sorted({message.key.path[0].name for rows in (marks, sets) for message in rows})
 
 
-def naming(member: str) -> Iterator[records.SetName]:
+def sets_with(member: str) -> Iterator[records.SetName]:
     """Yield the sets whose rows contain an id, even if the id has left the set.
 
     The function reads every set.
     """
-    marked = (each.key for each in reads.walk(reads.Query("FollowerMark", keys_only=True)))
-    found = {key.path[0].name for key in marked if set_rows.member_of(key.path[-1].name) == member}
+    marked = (message.key for message in reads.walk(reads.Query("FollowerMark", keys_only=True)))
+    texts = {key.path[0].name for key in marked if set_rows.member_of(key.path[-1].name) == member}
     sets = reads.walk(reads.Query("FollowerList", keys_only=True))
-    for name in map(records.SetName, sorted({*found, *(each.key.path[-1].name for each in sets)})):
-        if name.text in found or transactions.snapshot(
+    for name in map(
+        records.SetName, sorted({*texts, *(message.key.path[-1].name for message in sets)})
+    ):
+        if name.text in texts or transactions.snapshot(
             functools.partial(membership.is_stored, name, member)
         ):
             yield name

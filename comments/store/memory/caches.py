@@ -54,14 +54,14 @@ class Cache(Generic[K, V]):
         `within` is the maximum age in seconds for this call, instead of the cache's maximum age.
         """
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
+            entry = self._kept.get(key)
+            if entry is None:
                 return None
             seconds = self._seconds if within is None else within
-            if seconds is not None and time.monotonic() - found[2] > seconds:
+            if seconds is not None and time.monotonic() - entry[2] > seconds:
                 return None
             self._kept.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def keep(self, key: K, value: V, size: int = 1, *, drops: int | None = None) -> None:
         """Store a value, unless it is larger than the cache.
@@ -89,6 +89,6 @@ class Cache(Generic[K, V]):
             self._remove(key)
 
     def _remove(self, key: K) -> None:
-        found = self._kept.pop(key, None)
-        if found is not None:
-            self._size -= found[1]
+        entry = self._kept.pop(key, None)
+        if entry is not None:
+            self._size -= entry[1]

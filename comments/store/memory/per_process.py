@@ -18,7 +18,7 @@ from comments.store import connection
 T = TypeVar("T")
 
 
-def _missing() -> NoReturn:
+def _refuse() -> NoReturn:
     raise RuntimeError("this object has not been created yet")
 
 
@@ -30,15 +30,15 @@ class PerProcess(Generic[T]):
             settings; then pass a `make` to `of`, or store the object with `put`.
     """
 
-    def __init__(self, make: Callable[[], T] = _missing) -> None:
+    def __init__(self, make: Callable[[], T] = _refuse) -> None:
         self._make = make
 
     def get(self) -> T:
         """Return the object for the current thread's store."""
         store = connection.state.store
         if store is not None and self in store.kept:
-            found: T = store.kept[self]
-            return found
+            value: T = store.kept[self]
+            return value
         return self.of(connection.current())
 
     def of(self, store: connection.Store, make: Callable[[], T] | None = None) -> T:
@@ -48,8 +48,8 @@ class PerProcess(Generic[T]):
             with store.keeping:
                 if self not in store.kept:
                     store.kept[self] = (make or self._make)()
-        found: T = store.kept[self]
-        return found
+        value: T = store.kept[self]
+        return value
 
     def put(self, store: connection.Store, value: T) -> T:
         """Replace the object for a store, and return the new object."""

@@ -55,11 +55,11 @@ class RowCopies(Generic[V]):
 
     def get(self, name: str) -> V:
         """Return a row's value for a page."""
-        return self._found(name, GLANCE if connection.current().tells_versions else LONGEST)
+        return self._find(name, GLANCE if connection.current().tells_versions else LONGEST)
 
     def current(self, name: str) -> V:
         """Return a row's value for a decision about a post."""
-        return self._found(name, delay())
+        return self._find(name, delay())
 
     def has(self, name: str) -> bool:
         """Return whether this process has a copy, of any age."""
@@ -69,7 +69,7 @@ class RowCopies(Generic[V]):
         """Drop a copy after a change by this process."""
         self._copies.drop(name)
 
-    def _found(self, name: str, age: float) -> V:
+    def _find(self, name: str, age: float) -> V:
         copy, now = self._copies.get(name), time.monotonic()
         if copy is not None and now - copy.since < age:
             return copy.value

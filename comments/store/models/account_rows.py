@@ -106,5 +106,5 @@ def moderation_session_key(account: str, name: str) -> schema.RowKey:
     return schema.RowKey(ModerationSessionRow, name, parent=account_key(account))
 
 
-def ticket_key(name: str) -> schema.RowKey:
+def link_key(name: str) -> schema.RowKey:
     return schema.RowKey(TicketRow, name)

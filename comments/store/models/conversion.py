@@ -50,7 +50,7 @@ def state_from_message(entity: Any) -> counting.CountedState:
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return the texts in a repeated property of a protobuf message."""
-    return tuple(each.string_value for each in value.array_value.values)
+    return tuple(item.string_value for item in value.array_value.values)
 
 
 def parent_id(row: CommentRow) -> str | None:

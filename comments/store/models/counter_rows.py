@@ -225,14 +225,14 @@ _Row = CounterRow | ParticipationRow | StandingRow | CategoryRow | DayRow | Appe
 
 def numbers_of(row: _Row | None) -> Numbers:
     """Return a row's numbers; they are empty if there is no row."""
-    return {} if row is None else decoded(row.numbers)
+    return {} if row is None else decode(row.numbers)
 
 
-def encoded(numbers: Mapping[str, int]) -> str:
+def encode(numbers: Mapping[str, int]) -> str:
     return msgspec.json.encode(numbers, order="sorted").decode()
 
 
-def decoded(text: str) -> Numbers:
+def decode(text: str) -> Numbers:
     return decoders.json(Numbers).decode(text) if text else {}
 
 
@@ -247,12 +247,12 @@ def participation(
     key: schema.RowKey, site: str, author: str, numbers: Mapping[str, int]
 ) -> ParticipationRow:
     row = ParticipationRow(key=key, author=author_name(site, author))
-    row.numbers = encoded(numbers)
+    row.numbers = encode(numbers)
     return row
 
 
 def with_numbers(row: CounterRow, numbers: Mapping[str, int]) -> CounterRow:
-    row.numbers = encoded(numbers)
+    row.numbers = encode(numbers)
     return row
 
 
@@ -273,13 +273,13 @@ def scope_key(scope: counting.Scope) -> schema.RowKey:
 def author_row(scope: counting.Scope, numbers: Numbers, comment: str) -> schema.StoredRow:
     """Make the row for an author on a website, in a category or on a day."""
     if scope.kind == "author":
-        return standing(scope.place, scope.author, numbers, comment)
+        return new_author_row(scope.place, scope.author, numbers, comment)
     return statistics(scope, numbers)
 
 
 def statistics(scope: counting.Scope, numbers: Numbers) -> schema.StoredRow:
     """Make the row for a category, a day, or an author in a category or on a day."""
-    key, text = statistics_key(scope), encoded(numbers)
+    key, text = statistics_key(scope), encode(numbers)
     if scope.author:
         author = author_name(scope.place, scope.author)
         return AppearanceRow(key=key, author=author, day=scope.day, numbers=text)
@@ -300,7 +300,7 @@ def listings_row(site: str, group: int) -> CounterRow:
     return CounterRow(key=listings_key(site, group), scope=f"threads/{site}")
 
 
-def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -> StandingRow:
+def new_author_row(site: str, author: str, numbers: Mapping[str, int], comment: str) -> StandingRow:
     """Make an author's row on a website. `comment` is one of their comments."""
     return StandingRow(
         key=standing_key(site, author),
@@ -309,5 +309,5 @@ def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -
         takes_part=numbers.get(counting.APPROVED, 0) > 0,
         alias=standing_alias(site, author),
         comment=comment,
-        numbers=encoded(numbers),
+        numbers=encode(numbers),
     )

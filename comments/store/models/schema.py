@@ -110,10 +110,12 @@ class StoredRow:
     def __init_subclass__(cls) -> None:
         """Register the class under its kind. Rows without a value get the default."""
         cls.KIND = cls.__name__.removesuffix("Row")
-        cls.COLUMNS = {name: each for name, each in vars(cls).items() if isinstance(each, Property)}
-        cls.LISTS = tuple(name for name, each in cls.COLUMNS.items() if each.is_repeated)
-        for name, each in cls.COLUMNS.items():
-            setattr(cls, name, each.default)
+        cls.COLUMNS = {
+            name: column for name, column in vars(cls).items() if isinstance(column, Property)
+        }
+        cls.LISTS = tuple(name for name, column in cls.COLUMNS.items() if column.is_repeated)
+        for name, column in cls.COLUMNS.items():
+            setattr(cls, name, column.default)
         KINDS[cls.KIND] = cls
 
     def __init__(self, *, key: RowKey, **values: Any) -> None:

@@ -35,7 +35,7 @@ def vote_key(comment_id: str, voter: str) -> schema.RowKey:
 
 def key_of(message: Any) -> schema.RowKey:
     """Return the key of an entity that was read as a protobuf message."""
-    return schema.RowKey(*(part for each in message.key.path for part in (each.kind, each.name)))
+    return schema.RowKey(*(part for step in message.key.path for part in (step.kind, step.name)))
 
 
 def votes_due_key(comment_id: str) -> schema.RowKey:

@@ -58,9 +58,9 @@ def fill(made: Any, row: schema.StoredRow, key: Any, names: Collection[str] | No
         given = kept.get(name, column.default)
         if column.is_repeated:
             array = properties[name].array_value.values
-            for each in given:
+            for item in given:
                 value = array.add(exclude_from_indexes=not column.is_indexed)
-                _fill(value, name, column, each)
+                _fill(value, name, column, item)
         elif given is not None and given != column.default:
             _fill(properties[name], name, column, given)
         elif given is None and column.is_required:
@@ -104,7 +104,7 @@ def row(key: schema.RowKey, stored: Any) -> Any:
             continue
         field, value = column.field, properties[name]
         if column.is_repeated:
-            values[name] = [getattr(each, field) for each in value.array_value.values]
+            values[name] = [getattr(item, field) for item in value.array_value.values]
         elif value.HasField("null_value"):
             values[name] = None
         elif field == schema.TIME:
@@ -130,5 +130,5 @@ def _shape(model: type[schema.StoredRow]) -> _Shape:
             value.null_value = 0
         else:
             _fill(value, name, column, column.default)
-    required = frozenset(name for name, each in model.COLUMNS.items() if each.is_required)
+    required = frozenset(name for name, column in model.COLUMNS.items() if column.is_required)
     return _Shape(required, blank)

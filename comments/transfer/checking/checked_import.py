@@ -66,9 +66,9 @@ class CheckedImport:
         settled = self._settled.get(source_id)
         if settled is not None:
             return settled
-        return source_id if self._keeps_ids else self._derived(source_id)
+        return source_id if self._keeps_ids else self._derived_id(source_id)
 
-    def _derived(self, source_id: str) -> str:
+    def _derived_id(self, source_id: str) -> str:
         return imported_ids.comment_id(self.site, self.system, source_id)
 
     def settle_ids(self, progress: Callable[[int], None] = lambda _: None) -> None:
@@ -85,21 +85,23 @@ class CheckedImport:
             return
         ids = (node.id for thread in self.threads for node in thread.nodes)
         while part := list(itertools.islice(ids, _LOOKUP)):
-            derived = [self._derived(each) for each in part]
-            rows = reads.read([(("Comment", each),) for each in (*part, *derived)])
+            derived = [self._derived_id(source_id) for source_id in part]
+            rows = reads.read([(("Comment", comment_id),) for comment_id in (*part, *derived)])
             sites = [None if row is None else row.properties["site"].string_value for row in rows]
-            for number, each in enumerate(part):
+            for number, source_id in enumerate(part):
                 own, other = sites[number], sites[number + len(part)]
                 if own == self.site:
-                    self._settled[each] = each
+                    self._settled[source_id] = source_id
                 elif own is not None or other == self.site:
-                    self._settled[each] = derived[number]
+                    self._settled[source_id] = derived[number]
             progress(0)
         if self._keeps_ids:
             self._check_new_ids()
 
     def _check_new_ids(self) -> None:
-        new = {stored: each for each, stored in self._settled.items() if stored != each}
+        new = {
+            stored: source_id for source_id, stored in self._settled.items() if stored != source_id
+        }
         for node in (node for thread in self.threads for node in thread.nodes):
             if node.id in new and self.id_of(node.id) == node.id:
                 raise self.report.bad(
@@ -123,10 +125,10 @@ class CheckedImport:
     def batches(self) -> Iterator[list[values.ImportedThread]]:
         """Yield the threads with their comments in writing order, in one batch per transaction."""
         batch = import_batches.ImportBatch()
-        for thread in map(self._named, self.threads):
+        for thread in map(self._with_naming_comment, self.threads):
             # Only an export of Flatthread contains threads without comments.
             for node in thread.nodes or (None,):
-                if not batch.takes(thread, node):
+                if not batch.has_room_for(thread, node):
                     yield batch.threads
                     batch = import_batches.ImportBatch()
                 batch.add(thread, node, None if node is None else self._comment(node))
@@ -147,7 +149,9 @@ class CheckedImport:
             kept=kept,
         )
 
-    def _named(self, thread: source_pages.PlannedThread) -> source_pages.PlannedThread:
+    def _with_naming_comment(
+        self, thread: source_pages.PlannedThread
+    ) -> source_pages.PlannedThread:
         """Return a thread with the id and the time of the comment that names it."""
         kept = thread.kept
         if kept is None or not kept.named_by:

@@ -41,7 +41,7 @@ class CommentConversion:
         self._mapping = mapping
         self._authors = import_authors.Authors(secret, site.id)
 
-    def imported(self, comment: import_source.SourceComment) -> records.ImportedComment:
+    def convert(self, comment: import_source.SourceComment) -> records.ImportedComment:
         """Convert a comment to its stored form, but without its parent.
 
         Raises:
@@ -64,7 +64,7 @@ class CommentConversion:
             down=comment.down,
             edited=comment.edited,
             pinned=comment.pinned,
-            kept=self._kept(comment),
+            kept=self._moved_comment(comment),
         )
 
     def _note_date(self, comment: import_source.SourceComment) -> None:
@@ -76,7 +76,7 @@ class CommentConversion:
     def _body(
         self, comment: import_source.SourceComment, *, is_erased: bool
     ) -> import_bodies.ConvertedBody:
-        body, markup = ("", comment.markup) if is_erased else self._corrected(comment)
+        body, markup = ("", comment.markup) if is_erased else self._correct_body(comment)
         if not body and not is_erased:
             self._remarks.note(import_report.EMPTY, comment.line, comment.id)
         try:
@@ -94,7 +94,7 @@ class CommentConversion:
                 self._remarks.note(kind, comment.line, comment.id)
         return converted
 
-    def _corrected(self, comment: import_source.SourceComment) -> tuple[str, Markup]:
+    def _correct_body(self, comment: import_source.SourceComment) -> tuple[str, Markup]:
         """Correct a text and its markup.
 
         A name that is too long is the text of a comment that has no other. In Markdown, references
@@ -108,14 +108,14 @@ class CommentConversion:
         corrected = [import_report.NUL] if body != comment.body else []
         if markup is not Markup.PLAIN:
             is_html = markup is Markup.HTML
-            correct = html_references.repaired if is_html else html_references.joined
-            body, found = correct(body)
-            corrected += found
-        for each in corrected:
-            self._remarks.count(import_report.CORRECTED, each, comment.line)
+            correct = html_references.repair if is_html else html_references.join_halves
+            body, corrections = correct(body)
+            corrected += corrections
+        for correction in corrected:
+            self._remarks.count(import_report.CORRECTED, correction, comment.line)
         return body, markup
 
-    def _kept(self, comment: import_source.SourceComment) -> records.MovedComment | None:
+    def _moved_comment(self, comment: import_source.SourceComment) -> records.MovedComment | None:
         """Map the address in a comment's thread data, which can become the thread's address."""
         kept = comment.kept
         if kept is None or not kept.brought or not self._mapping.texts:

@@ -44,21 +44,21 @@ class DoubledPosts:
         self, nodes: Iterable[write_order.Node]
     ) -> list[tuple[write_order.Node, write_order.Node]]:
         """Return the doubled posts, each with the post of which it is a copy."""
-        found: dict[str, tuple[write_order.Node, write_order.Node]] = {}
+        doubles: dict[str, tuple[write_order.Node, write_order.Node]] = {}
         latest: dict[tuple[str, str | None, bytes], write_order.Node] = {}
         for node in sorted(nodes, key=lambda node: node.order):
             likeness = self._likeness.get(node.id)
             if likeness is None:
                 continue
-            above = found.get(node.answers or "")
+            above = doubles.get(node.answers or "")
             key = node.thread, node.answers if above is None else above[1].id, likeness
             first = latest.get(key)
             is_near = first is not None and node.created - first.created <= WINDOW
             if first is not None and is_near and node.id not in self._valued:
-                found[node.id] = node, first
+                doubles[node.id] = node, first
             else:
                 latest[key] = node
-        return list(found.values())
+        return list(doubles.values())
 
     def on_other_pages(
         self, nodes: Iterable[write_order.Node]
@@ -76,7 +76,7 @@ class DoubledPosts:
 def _likeness(comment: import_source.SourceComment) -> bytes | None:
     """Return a digest that doubled posts share, or None for a post that cannot be doubled."""
     author = comment.account, comment.email.lower(), comment.name
-    is_known = any(each.strip() for each in author) and bool(comment.body.strip())
+    is_known = any(part.strip() for part in author) and bool(comment.body.strip())
     if not is_known or comment.status is Status.RETRACTED or _is_date(comment.created):
         return None
     content = (*author, comment.website, comment.status.value, comment.body)

@@ -49,14 +49,14 @@ class Authors:
     def of(self, comment: import_source.SourceComment) -> ImportedAuthor:
         """Convert the author of a comment."""
         key = (comment.system, comment.account, comment.email, comment.name, comment.website)
-        found = self._known.get(key)
-        if found is None:
+        author = self._known.get(key)
+        if author is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            found = self._known[key] = self._converted(comment)
-        return found
+            author = self._known[key] = self._convert(comment)
+        return author
 
-    def _converted(self, comment: import_source.SourceComment) -> ImportedAuthor:
+    def _convert(self, comment: import_source.SourceComment) -> ImportedAuthor:
         name, kinds = usable_name(comment.name)
         faults = [(kind, comment.name) for kind in kinds]
         try:
@@ -88,7 +88,7 @@ def author_id(secret: str, site: str, comment: import_source.SourceComment) -> s
     else:
         return ""
     return author_ids.IMPORTED + keyed_hashes.text(
-        keyed_hashes.keyed(secret, "imported author", site, *known)
+        keyed_hashes.keyed_digest(secret, "imported author", site, *known)
     )
 
 
@@ -113,11 +113,11 @@ def _repair_name(name: str) -> tuple[str, list[str]]:
     kept = cleaning.DROPPED.sub("", name)
     visible = "".join(c for c in kept if unicodedata.category(c) not in _INVISIBLE)
     bare = "".join(c for c in visible if not unicodedata.category(c).startswith("M"))
-    for each in (visible, bare):
-        short = each[: cleaning.MAX_NAME].rstrip(_NOT_AT_END)
+    for candidate in (visible, bare):
+        short = candidate[: cleaning.MAX_NAME].rstrip(_NOT_AT_END)
         kinds = {
-            import_report.REPAIRED_NAMES: each != name,
-            import_report.LONG_NAMES: short != each,
+            import_report.REPAIRED_NAMES: candidate != name,
+            import_report.LONG_NAMES: short != candidate,
         }
         with contextlib.suppress(errors.BadInput):
             return cleaning.tidy_name(short), [kind for kind, applies in kinds.items() if applies]

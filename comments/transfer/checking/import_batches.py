@@ -31,14 +31,16 @@ class ImportBatch:
         self._bytes = 0
         self._nodes: list[records.ImportedComment] = []  # Of the last thread.
 
-    def takes(self, thread: source_pages.PlannedThread, node: write_order.Node | None) -> bool:
+    def has_room_for(
+        self, thread: source_pages.PlannedThread, node: write_order.Node | None
+    ) -> bool:
         """Return whether one more comment fits, or a thread without comments.
 
         An empty batch takes any comment.
         """
         return not self.threads or (
             self.comments < BATCH
-            and self._writes + self._writes_of(thread, node) <= BATCH_WRITES
+            and self._writes + self._write_count(thread, node) <= BATCH_WRITES
             and (node is None or self._bytes + node.place[1] <= BATCH_BYTES)
         )
 
@@ -49,7 +51,7 @@ class ImportBatch:
         comment: records.ImportedComment | None,
     ) -> None:
         """Add a comment of a thread, or a thread without comments."""
-        self._writes += self._writes_of(thread, node)
+        self._writes += self._write_count(thread, node)
         if not self._contains(thread):
             self._nodes = []
             self.threads.append(
@@ -71,7 +73,9 @@ class ImportBatch:
     def _contains(self, thread: source_pages.PlannedThread) -> bool:
         return bool(self.threads) and self.threads[-1].name == thread.name
 
-    def _writes_of(self, thread: source_pages.PlannedThread, node: write_order.Node | None) -> int:
+    def _write_count(
+        self, thread: source_pages.PlannedThread, node: write_order.Node | None
+    ) -> int:
         # In preorder, a parent is in the batch too, or is an ancestor of the batch's first comment.
         of_thread = 0 if self._contains(thread) else _OF_THREAD
         if node is None:

@@ -31,7 +31,7 @@ def convert(body: str, markup: Markup) -> ConvertedBody:
     if markup is Markup.PLAIN:
         return _as_html(_with_paragraphs(body))
     sanitizing.check(body)
-    if markup is Markup.MIXED and any(each in body for each in _MIXED):
+    if markup is Markup.MIXED and any(mark in body for mark in _MIXED):
         rendered = rendering.with_html(body)
         if rendered is not None:
             return _as_html(rendered)
@@ -39,13 +39,13 @@ def convert(body: str, markup: Markup) -> ConvertedBody:
 
 
 def _as_markdown(body: str) -> ConvertedBody:
-    found = rendering.render_markdown(body)
-    return ConvertedBody(found, 0, 0, 0, 0, body, rendering.RENDERER)
+    rendered = rendering.render_markdown(body)
+    return ConvertedBody(rendered, 0, 0, 0, 0, body, rendering.RENDERER)
 
 
 def _as_html(body: str) -> ConvertedBody:
-    found = imported_html.convert(body)
-    values = msgspec.structs.asdict(found)
+    converted = imported_html.convert(body)
+    values = msgspec.structs.asdict(converted)
     return ConvertedBody(**values, body=body, renderer=sanitizing.SANITISER)
 
 
@@ -58,4 +58,6 @@ def _with_paragraphs(text: str) -> str:
             paragraphs[-1].append(line)
         elif paragraphs[-1]:
             paragraphs.append([])
-    return "\n".join("<p>" + "<br>\n".join(each) + "</p>" for each in paragraphs if each)
+    return "\n".join(
+        "<p>" + "<br>\n".join(paragraph) + "</p>" for paragraph in paragraphs if paragraph
+    )

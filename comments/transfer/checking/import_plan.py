@@ -89,14 +89,14 @@ class FirstPass:
         for node in self._nodes.values():
             by_thread[node.thread].append(node)
         return tuple(
-            self._planned(name, by_thread.get(name, []), copies.get(name, Counter()), levels)
+            self._planned_thread(name, by_thread.get(name, []), copies.get(name, Counter()), levels)
             for name, pages in self._pages.by_thread.items()
             if name in by_thread or pages[0].kept is not None
         )
 
     def empty_pages(self) -> tuple[str, ...]:
         """Return the addresses of the pages without comments, after `threads` was called."""
-        return self._pages.empty()
+        return self._pages.empty_pages()
 
     def _take_thread(self, thread: import_source.SourceThread) -> None:
         if thread.kept is not None:
@@ -123,7 +123,7 @@ class FirstPass:
             answers=comment.parent,
             created=comment.created,
             status=comment.status,
-            place=self.spool.add(self._conversion.imported(comment)),
+            place=self.spool.add(self._conversion.convert(comment)),
             rank=0 if kept is None else comment.line,
             number=None if kept is None else kept.number,
             above=None if kept is None else kept.parent,
@@ -181,7 +181,7 @@ class FirstPass:
         is_left_out = node.answers in self._left_out
         return import_report.UNROOTED if is_left_out else import_report.ORPHANS
 
-    def _planned(
+    def _planned_thread(
         self, name: str, nodes: list[write_order.Node], copies: Counter[str], levels: int
     ) -> source_pages.PlannedThread:
         pages = self._pages.by_thread[name]
@@ -193,4 +193,4 @@ class FirstPass:
             if pages[0].kept is not None and node.number is None:
                 kind = import_report.RENUMBERED if node.displaced else import_report.BESIDE
                 self._remarks.note(kind, node.line, f"{name}: {node.id}")
-        return self._pages.planned(name, arranged, copies)
+        return self._pages.planned_thread(name, arranged, copies)

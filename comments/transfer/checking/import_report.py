@@ -135,7 +135,7 @@ class ImportReport:
         Notes that may need attention are listed individually; all other notes are summarized by
         kind.
         """
-        comments, threads = counted(self.comments, "comment"), counted(self.threads, "thread")
+        comments, threads = quantity(self.comments, "comment"), quantity(self.threads, "thread")
         yield f"{self.file}: {comments} in {threads}."
         if self.statuses:
             yield ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
@@ -144,7 +144,7 @@ class ImportReport:
             by_kind[note.kind].append(note)
         for kind, notes in sorted(by_kind.items()):
             if kind in _IN_ONE_LINE:
-                yield f"{kind}: {_summed(kind, notes, self.unit)}"
+                yield f"{kind}: {_summary(kind, notes, self.unit)}"
                 continue
             yield f"{kind}: {len(notes)}"
             for note in notes[:_SHOWN]:
@@ -160,11 +160,11 @@ def _places(kind: str, tally: Tally, unit: str) -> str:
         return str(tally.count)
     if not tally.count:
         return "no page with comments has this address"
-    count = counted(tally.count, "page") if kind == MAPPED else f"{tally.count}"
-    return f"{count}, {_lines(unit, tally.lines, tally.count)}"
+    count = quantity(tally.count, "page") if kind == MAPPED else f"{tally.count}"
+    return f"{count}, {_line_numbers(unit, tally.lines, tally.count)}"
 
 
-def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:
+def _summary(kind: str, notes: Sequence[Note], unit: str) -> str:
     """Return the number of notes, the sorts of other items, and the first line numbers."""
     sorts = Counter(note.text for note in notes).most_common() if kind == OTHER_ITEMS else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
@@ -172,7 +172,7 @@ def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:
     return f"{len(notes)}{f' ({names})' if names else ''}, {lines}"
 
 
-def _lines(unit: str, first: Sequence[int], count: int) -> str:
+def _line_numbers(unit: str, first: Sequence[int], count: int) -> str:
     """Format the first line numbers of `count` ones."""
     places = ", ".join(map(str, first))
     return f"{unit}{'s' if count > 1 else ''} {places}{', ...' if count > _SUMMED else ''}"
@@ -180,10 +180,10 @@ def _lines(unit: str, first: Sequence[int], count: int) -> str:
 
 def places(unit: str, numbers: Sequence[int]) -> str:
     """Format the first of several places in a file."""
-    return _lines(unit, numbers[:_SUMMED], len(numbers))
+    return _line_numbers(unit, numbers[:_SUMMED], len(numbers))
 
 
-def counted(number: int, noun: str) -> str:
+def quantity(number: int, noun: str) -> str:
     """Format a number with its noun, such as "1 thread" or "2 threads"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

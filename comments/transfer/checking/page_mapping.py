@@ -91,12 +91,13 @@ class PageMapping:
                 f"The mappings (--map) have more than {LONGEST:,} characters."
             )
         self._schemes = {
-            address: scheme for scheme, _, address in (each.partition("://") for each in origins)
+            address: scheme
+            for scheme, _, address in (origin.partition("://") for origin in origins)
         }
         self._prefixes: dict[tuple[str, tuple[str, ...]], _Rule] = {}
         self._pages: dict[tuple[str, ...], dict[tuple[str, str, str], _Rule]] = {}
         for text in self.texts:
-            self._add(_parsed(text))
+            self._add(_parse(text))
 
     def _add(self, rule: _Rule) -> None:
         old = rule.old
@@ -107,7 +108,7 @@ class PageMapping:
             other = self._prefixes.setdefault((old.host, old.segments), rule)
         if other is not rule:
             raise errors.ImportRefused(
-                f"The mappings {_quoted(rule.text)} and {_quoted(other.text)} map the same pages. "
+                f"The mappings {_quote(rule.text)} and {_quote(other.text)} map the same pages. "
                 "Remove one of them."
             )
 
@@ -119,10 +120,10 @@ class PageMapping:
             place = _place(url, query_keys=())
         except errors.BadInput:
             return MappedPage(url)
-        rule = self._of_page(url, place)
+        rule = self._rule_of_page(url, place)
         if rule is not None:
-            return self._moved(url, place, rule.new, rule)
-        of_host, of_path = self._of_host(place), self._of_path(place)
+            return self._mapped_page(url, place, rule.new, rule)
+        of_host, of_path = self._rule_of_host(place), self._rule_of_path(place)
         if of_host is None and of_path is None:
             return MappedPage(url)
         query = url.partition("#")[0].partition("?")[2]
@@ -130,10 +131,10 @@ class PageMapping:
         if of_host is not None:
             new = new._replace(host=of_host.new.host, scheme=of_host.new.scheme)
         if of_path is not None:
-            new = new._replace(path=_rebased(place.path, of_path))
+            new = new._replace(path=_rebase(place.path, of_path))
         if of_path is not None and of_path.new.host:
             new = new._replace(host=of_path.new.host, scheme=of_path.new.scheme)
-        return self._moved(url, place, new, of_host, of_path)
+        return self._mapped_page(url, place, new, of_host, of_path)
 
     def website(self, url: str) -> str:
         """Return the new address of a page, as it is shown; "" if it cannot be shown."""
@@ -142,31 +143,31 @@ class PageMapping:
         except errors.BadInput:
             return ""
 
-    def _of_page(self, url: str, place: _Place) -> _Rule | None:
+    def _rule_of_page(self, url: str, place: _Place) -> _Rule | None:
         """Return the rule of exactly this page; a rule with more query keys comes first."""
         for keys in sorted(self._pages, key=len, reverse=True):
             query = _place(url, query_keys=keys).query
             for host in (place.host, ""):
-                found = self._pages[keys].get((host, place.plain_path, query))
-                if found is not None:
-                    return found
+                rule = self._pages[keys].get((host, place.plain_path, query))
+                if rule is not None:
+                    return rule
         return None
 
-    def _of_host(self, place: _Place) -> _Rule | None:
-        found = self._prefixes.get((place.host, ()))
-        return found if found is not None and found.is_of_host else None
+    def _rule_of_host(self, place: _Place) -> _Rule | None:
+        rule = self._prefixes.get((place.host, ()))
+        return rule if rule is not None and rule.is_of_host else None
 
-    def _of_path(self, place: _Place) -> _Rule | None:
+    def _rule_of_path(self, place: _Place) -> _Rule | None:
         """Return the rule with the longest path that contains this page."""
         segments = place.segments
         for length in range(len(segments), -1, -1):
             for host in (place.host, ""):
-                found = self._prefixes.get((host, segments[:length]))
-                if found is not None and not found.is_of_host:
-                    return found
+                rule = self._prefixes.get((host, segments[:length]))
+                if rule is not None and not rule.is_of_host:
+                    return rule
         return None
 
-    def _moved(self, url: str, old: _Place, new: _Place, *rules: _Rule | None) -> MappedPage:
+    def _mapped_page(self, url: str, old: _Place, new: _Place, *rules: _Rule | None) -> MappedPage:
         host = new.host or old.host
         scheme = new.scheme or url.partition("://")[0].lower()
         if host != old.host or new.scheme:
@@ -175,25 +176,25 @@ class PageMapping:
         return MappedPage(mapped, tuple(rule.text for rule in rules if rule is not None))
 
 
-def _parsed(text: str) -> _Rule:
+def _parse(text: str) -> _Rule:
     """Parse one mapping. A query contains `=` too, so both sides decide where the text is split."""
     pieces = text.split("=")
     if len(pieces) == 1:
-        raise _refused(text, "it has no =. Write OLD=NEW, such as old.example=blog.example")
-    found: list[_Rule] = []
+        raise _refusal(text, "it has no =. Write OLD=NEW, such as old.example=blog.example")
+    candidates: list[_Rule] = []
     reason = ""
     for number in range(1, len(pieces)):
         old, new = "=".join(pieces[:number]), "=".join(pieces[number:])
         try:
-            found.append(_Rule(text, _side(old), _side(new)))
+            candidates.append(_Rule(text, _side(old), _side(new)))
         except errors.ImportRefused as error:
             reason = reason or error.message
-    if len(found) > 1:
-        found = [each for each in found if _is_plain(each, text)]
+    if len(candidates) > 1:
+        candidates = [candidate for candidate in candidates if _is_plain(candidate, text)]
         reason = "more than one = can be the middle. Begin the new address with https://"
-    if len(found) != 1:
-        raise _refused(text, reason)
-    (rule,) = found
+    if len(candidates) != 1:
+        raise _refusal(text, reason)
+    (rule,) = candidates
     _check(rule)
     return rule
 
@@ -205,11 +206,11 @@ def _is_plain(rule: _Rule, text: str) -> bool:
 
 def _check(rule: _Rule) -> None:
     if rule.old.host and not rule.new.host:
-        raise _refused(
+        raise _refusal(
             rule.text, "the old address names a host, but the new one does not. Add the new host"
         )
     if rule.old[:3] == rule.new[:3]:
-        raise _refused(rule.text, "both addresses are the same page")
+        raise _refusal(rule.text, "both addresses are the same page")
 
 
 def _side(text: str) -> _Place:
@@ -221,19 +222,19 @@ def _side(text: str) -> _Place:
     if text.startswith("//") and thread_ids.has_host(text[2:]):
         text = text[2:]
     is_path = text.startswith("/")
-    scheme = next((each for each in _SCHEMES if text.lower().startswith(each)), "")
+    scheme = next((prefix for prefix in _SCHEMES if text.lower().startswith(prefix)), "")
     if not is_path and not scheme and not thread_ids.has_host(text):
         raise errors.ImportRefused(
-            f"{_quoted(text)} is neither a host, a path nor an address. Begin a path with /"
+            f"{_quote(text)} is neither a host, a path nor an address. Begin a path with /"
         )
     if "#" in text:
-        raise errors.ImportRefused(f"remove the # and what follows from {_quoted(text)}")
+        raise errors.ImportRefused(f"remove the # and what follows from {_quote(text)}")
     url = f"https://{_ANY_HOST}{text}" if is_path else text if scheme else f"https://{text}"
     try:
         place = _place(url, query_keys=_keys(text.partition("?")[2]))
     except errors.BadInput as error:
         said = error_texts.sentence(error)
-        raise errors.ImportRefused(f"{_quoted(text)} is not an address: {said}") from error
+        raise errors.ImportRefused(f"{_quote(text)} is not an address: {said}") from error
     if is_path:
         return place._replace(host="")
     return place._replace(scheme=scheme.removesuffix("://"))
@@ -253,7 +254,7 @@ def _keys(query: str) -> tuple[str, ...]:
     return tuple(sorted(names - {""}))
 
 
-def _rebased(path: str, rule: _Rule) -> str:
+def _rebase(path: str, rule: _Rule) -> str:
     """Return a path with the rule's new path in place of the old one.
 
     The path of exactly the old page becomes exactly the new path, with or without a slash at its
@@ -265,12 +266,12 @@ def _rebased(path: str, rule: _Rule) -> str:
     return (rule.new.path.rstrip("/") + rest) or "/"
 
 
-def _refused(text: str, reason: str) -> errors.ImportRefused:
+def _refusal(text: str, reason: str) -> errors.ImportRefused:
     return errors.ImportRefused(
-        f"The mapping {_quoted(text)} is not valid: {reason.removesuffix('.')}."
+        f"The mapping {_quote(text)} is not valid: {reason.removesuffix('.')}."
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     shown = "".join(c if c.isprintable() else "\ufffd" for c in text[:_SHOWN])
     return f"'{shown}'"

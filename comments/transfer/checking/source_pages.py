@@ -91,15 +91,15 @@ class SourcePages:
         for page in self._pages.values():
             if page.kept is not None and page.key not in self._names:
                 self.by_thread[self._thread_id(page) or page.id].append(page)
-        self._note_merged()
+        self._note_merged_pages()
         self._note_hosts()
 
-    def empty(self) -> tuple[str, ...]:
+    def empty_pages(self) -> tuple[str, ...]:
         """Return the addresses of the pages without comments."""
         others = (page for key, page in self._pages.items() if key not in self._names)
         return tuple(map(self._address, others))
 
-    def planned(
+    def planned_thread(
         self, name: str, nodes: Sequence[write_order.Node], copies: Mapping[str, int]
     ) -> PlannedThread:
         """Return a thread with its comments."""
@@ -155,7 +155,7 @@ class SourcePages:
     def _address(self, page: SourceThread) -> str:
         return thread_ids.absolute(page.link, self._site.origins)
 
-    def _note_merged(self) -> None:
+    def _note_merged_pages(self) -> None:
         for name, pages in self.by_thread.items():
             if len(pages) > 1:
                 lines: dict[str, list[int]] = defaultdict(list)
@@ -175,7 +175,7 @@ class SourcePages:
             if host not in own and page.kept is None:
                 elsewhere[host].append(page)
         for host, pages in elsewhere.items():
-            text = f"{host or 'no host'} ({import_report.counted(len(pages), 'thread')})"
+            text = f"{host or 'no host'} ({import_report.quantity(len(pages), 'thread')})"
             self._remarks.note(import_report.ELSEWHERE, pages[0].line, text)
 
 

@@ -86,11 +86,11 @@ def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
         for node in itertools.chain.from_iterable(children.values()):
             node.number = None
     out: list[Node] = []
-    stack = list(reversed(siblings(children.pop(None, []))))
+    stack = list(reversed(sort_siblings(children.pop(None, []))))
     while stack:
         node = stack.pop()
         out.append(node)
-        stack.extend(reversed(siblings(children.pop(node.id, []))))
+        stack.extend(reversed(sort_siblings(children.pop(node.id, []))))
     return out
 
 
@@ -116,13 +116,13 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
 def _mark_displaced(parent: str | None, nodes: list[Node]) -> None:
     """Mark the children of a parent that had another parent, or whose numbers do not increase."""
     last = -1 if parent is None else 0
-    for node in siblings(nodes):
+    for node in sort_siblings(nodes):
         number = node.number if node.above == parent else None
         node.displaced = number is None or number <= last
         last = last if node.displaced or number is None else number
 
 
-def siblings(nodes: Sequence[Node]) -> list[Node]:
+def sort_siblings(nodes: Sequence[Node]) -> list[Node]:
     """Sort siblings by `order`, but never put a reply before the sibling that it replies to."""
     ids = {node.id for node in nodes}
     held: dict[str, list[Node]] = defaultdict(list)

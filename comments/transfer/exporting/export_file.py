@@ -26,7 +26,7 @@ _LEVEL = 6
 
 
 @contextlib.contextmanager
-def complete(path: Path) -> Iterator[Output]:
+def create(path: Path) -> Iterator[Output]:
     """Open a file for writing, and give it its name if the `with` block ends without an error.
 
     A name that ends in ".gz" packs the file with gzip.
@@ -38,9 +38,9 @@ def complete(path: Path) -> Iterator[Output]:
     if path.exists() and not path.is_file():  # a rename would replace a device such as /dev/null
         raise errors.ExportFailed(str(path), "this is not a regular file")
     try:
-        with _locked(part) as raw:
+        with _open_locked(part) as raw:
             try:
-                with _packed(raw, is_gzip=path.name.endswith(_GZIP)) as file:
+                with _packing(raw, is_gzip=path.name.endswith(_GZIP)) as file:
                     yield file
                 raw.flush()
                 os.fsync(raw.fileno())
@@ -54,7 +54,7 @@ def complete(path: Path) -> Iterator[Output]:
 
 
 @contextlib.contextmanager
-def _packed(raw: IO[bytes], *, is_gzip: bool) -> Iterator[Output]:
+def _packing(raw: IO[bytes], *, is_gzip: bool) -> Iterator[Output]:
     """Pack what is written with gzip, or pass it on."""
     if not is_gzip:
         yield raw
@@ -65,7 +65,7 @@ def _packed(raw: IO[bytes], *, is_gzip: bool) -> Iterator[Output]:
 
 
 @contextlib.contextmanager
-def _locked(part: Path) -> Iterator[IO[bytes]]:
+def _open_locked(part: Path) -> Iterator[IO[bytes]]:
     """Open the temporary file, and lock it until it is closed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(part, flags, 0o600)
@@ -81,8 +81,8 @@ def _locked(part: Path) -> Iterator[IO[bytes]]:
 
 
 def _check_is_own(part: Path, descriptor: int) -> None:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink != 1:
         raise errors.ExportFailed(str(part), "somebody else has made this file; remove it")
     os.fchmod(descriptor, 0o600)
 

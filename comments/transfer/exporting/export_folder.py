@@ -18,12 +18,12 @@ def file_name(site: str, extension: str, now: datetime) -> str:
 
 def remove_old(folder: Path, site: str, extension: str, keep: int) -> list[Path]:
     """Delete all but the latest `keep` exports of a site with an extension; return their paths."""
-    found = sorted(
-        each
-        for each in folder.iterdir()
-        if (match := _NAME.fullmatch(each.name)) and match.group(1, 3) == (site, extension)
+    exports = sorted(
+        file
+        for file in folder.iterdir()
+        if (match := _NAME.fullmatch(file.name)) and match.group(1, 3) == (site, extension)
     )
-    old = found[:-keep]
-    for each in old:
-        each.unlink(missing_ok=True)
+    old = exports[:-keep]
+    for file in old:
+        file.unlink(missing_ok=True)
     return old

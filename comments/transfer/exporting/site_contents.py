@@ -109,8 +109,8 @@ class _Contents:
         if row is None:
             raise errors.NotFound("site", self._id)
         yield self._settings(conversion.site_record(row))
-        for each in declarations.of_site(self._id).counters:
-            yield counter_line(each.declaration)
+        for counter in declarations.of_site(self._id).counters:
+            yield counter_line(counter.declaration)
         query = reads.Query("Thread", where=(("site", "=", self._id),), order=("__key__",))
         for message in reads.fetch(query):
             yield from self._thread(message)
@@ -118,7 +118,7 @@ class _Contents:
             yield from _audit_log(self._id)
 
     def _settings(self, site: records.Site) -> export_lines.SettingsLine:
-        book = rulebook.read(self._id)
+        book = rulebook.from_store(self._id)
         return export_lines.SettingsLine(
             origins=site.origins,
             scheme=export_lines.TreeScheme(site.digits, site.width, site.levels),
@@ -137,9 +137,9 @@ class _Contents:
                 reports=book.reports,
                 rules=tuple(map(_rule, filter(self._may_export, book.rules))),
                 bans=tuple(
-                    export_lines.ExportedBan(each.author, each.until, each.is_shadow)
-                    for each in book.bans
-                    if each.is_active(self._now)
+                    export_lines.ExportedBan(ban.author, ban.until, ban.is_shadow)
+                    for ban in book.bans
+                    if ban.is_active(self._now)
                 ),
             ),
         )
@@ -171,8 +171,8 @@ class _Contents:
         key = message.key.path[-1].name
         query = reads.Query("Comment", where=(("thread", "=", key),), order=("sort_hash",))
         cast = votes.by_comment(name)
-        for each in reads.fetch(query):
-            yield self._comment(each, cast.get(each.key.path[-1].name, {}), page)
+        for comment in reads.fetch(query):
+            yield self._comment(comment, cast.get(comment.key.path[-1].name, {}), page)
 
     def _comment(
         self, message: Any, cast: Mapping[str, int], page: export_lines.ExportedPage
@@ -185,7 +185,7 @@ class _Contents:
         up, down = (
             getattr(row, side)
             - stored[f"cast_{side}"].integer_value
-            + sum(1 for each in cast.values() if each == value)
+            + sum(1 for vote in cast.values() if vote == value)
             for side, value in (("up", votes.UP), ("down", votes.DOWN))
         )
         email = author.email if self._choices.addresses else ""
@@ -241,8 +241,8 @@ def counter_line(declared: declared_counters.Declaration) -> export_lines.Counte
 
 
 def _rule(rule: rules.Rule) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(rule)
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(rule)
+    return fields
 
 
 def _page(
@@ -253,15 +253,15 @@ def _page(
         return msgspec.UNSET
     if not brought:
         return None
-    found = naming.decode(brought)
-    page = export_lines.ExportedPage(found.title, found.url, tuple(found.categories))
+    own_page = naming.decode(brought)
+    page = export_lines.ExportedPage(own_page.title, own_page.url, tuple(own_page.categories))
     return msgspec.UNSET if page == thread else page
 
 
 def _audit_log(site: str) -> Iterator[export_lines.AuditLine]:
     query = reads.Query("AuditEntry", where=(("site", "=", site),), order=("-at",))
-    found = map(_audit, reads.fetch(query))
-    for _, entries in itertools.groupby(found, key=lambda each: each.at):
+    lines = map(_audit, reads.fetch(query))
+    for _, entries in itertools.groupby(lines, key=lambda each: each.at):
         yield from sorted(entries, key=lambda each: each.id)
 
 

@@ -95,21 +95,21 @@ class _Document:
                 case _:
                     pass
         self._end_thread()
-        self._put("</channel>\n</rss>\n")
+        self._write_text("</channel>\n</rss>\n")
         return export_lines.EndLine(threads=self._threads, comments=self._comments)
 
-    def _put(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         self._file.write(text.encode())
 
     def _begin(self, home: str) -> None:
         names = "".join(f'\n\txmlns:{name}="{address}"' for name, address in _NAMESPACES.items())
-        self._put(
+        self._write_text(
             f'<?xml version="1.0" encoding="UTF-8" ?>\n<rss version="2.0"{names}\n>\n<channel>\n'
         )
-        self._put(
+        self._write_text(
             _element("title", self._site)
             + _element("link", home)
-            + _element("pubDate", _rfc(self._now))
+            + _element("pubDate", _rfc_time(self._now))
             + _element("wp:wxr_version", "1.2")
             + _element("wp:base_site_url", home)
             + _element("wp:base_blog_url", home)
@@ -129,12 +129,12 @@ class _Document:
         self._oldest = thread.created or self._now
         link = self._link(thread)
         is_open = thread.state is records.ThreadState.OPEN
-        self._put(
+        self._write_text(
             "\t<item>\n"
             + _cdata("title", self._title)
             + _element("link", link)
             + _cdata("dc:creator", _AUTHOR)
-            + f'<guid isPermaLink="false">{_escaped(thread.id)}</guid>\n'
+            + f'<guid isPermaLink="false">{_escape(thread.id)}</guid>\n'
             + _element("description", "")
             + _cdata("content:encoded", "")
             + _cdata("excerpt:encoded", "")
@@ -175,10 +175,10 @@ class _Document:
         while (self._title, date) in self._dates:
             date -= _SECOND
         self._dates.add((self._title, date))
-        self._put(
-            _element("pubDate", _rfc(date))
-            + _cdata("wp:post_date", _plain(date))
-            + _cdata("wp:post_date_gmt", _plain(date))
+        self._write_text(
+            _element("pubDate", _rfc_time(date))
+            + _cdata("wp:post_date", _plain_time(date))
+            + _cdata("wp:post_date_gmt", _plain_time(date))
             + "\t</item>\n"
         )
 
@@ -187,8 +187,8 @@ class _Document:
         self._numbers[comment.id] = self._comments
         self._oldest = min(self._oldest, comment.created)
         parent = self._numbers.get(comment.reply_to or comment.parent or "", 0)
-        created = _plain(comment.created)
-        self._put(
+        created = _plain_time(comment.created)
+        self._write_text(
             "\t\t<wp:comment>\n"
             + _element("wp:comment_id", str(self._comments))
             + _cdata("wp:comment_author", escape(comment.author.name))
@@ -211,7 +211,7 @@ class _Document:
 
 def _slug(link: str) -> str:
     """Return the name of a page: the last part of its path. WordPress replaces "" by the title."""
-    names = [_EXTENSION.sub("", each) for each in urlsplit(link).path.split("/") if each]
+    names = [_EXTENSION.sub("", part) for part in urlsplit(link).path.split("/") if part]
     if names and names[-1] == "index":
         names.pop()
     return names[-1].lower() if names else ""
@@ -220,8 +220,8 @@ def _slug(link: str) -> str:
 def _content(comment: export_lines.CommentLine) -> str:
     if comment.status is Status.RETRACTED:
         return _DELETED
-    found = _html(comment)
-    return found if found.strip() else _EMPTY
+    text = _html(comment)
+    return text if text.strip() else _EMPTY
 
 
 def _html(comment: export_lines.CommentLine) -> str:
@@ -244,20 +244,20 @@ def _meta(key: str, value: str) -> str:
 
 
 def _element(name: str, text: str) -> str:
-    return f"<{name}>{_escaped(text)}</{name}>\n"
+    return f"<{name}>{_escape(text)}</{name}>\n"
 
 
 def _cdata(name: str, text: str) -> str:
     # A section cannot contain its own end, so the end is split over two sections.
-    split = _valid(text).replace("]]>", "]]]]><![CDATA[>")
+    split = _valid_text(text).replace("]]>", "]]]]><![CDATA[>")
     return f"<{name}><![CDATA[{split}]]></{name}>\n"
 
 
-def _escaped(text: str) -> str:
-    return escape(_valid(text))
+def _escape(text: str) -> str:
+    return escape(_valid_text(text))
 
 
-def _valid(text: str) -> str:
+def _valid_text(text: str) -> str:
     """Replace characters that XML does not allow, and keep carriage returns out of the text.
 
     XML parsers turn a carriage return into a line feed, so this function does it for them.
@@ -265,10 +265,10 @@ def _valid(text: str) -> str:
     return _INVALID.sub("\ufffd", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _plain(moment: datetime) -> str:
+def _plain_time(moment: datetime) -> str:
     # strftime would write the year 999 with three digits.
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "seconds")
 
 
-def _rfc(moment: datetime) -> str:
+def _rfc_time(moment: datetime) -> str:
     return format_datetime(moment.astimezone(UTC))

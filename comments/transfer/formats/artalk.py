@@ -67,21 +67,21 @@ def _address(fields: Fields, *, has_sites: bool) -> str:
     if key.startswith(_WEB) or not has_sites:
         return key
     urls = [url.strip() for url in fields.text("site_urls").split(",")]
-    found = next((url for url in urls if url.startswith(_WEB)), "")
-    if not found:
+    address = next((url for url in urls if url.startswith(_WEB)), "")
+    if not address:
         site = fields.text("site_name")[:40]
         raise fields.bad(
             f'the file has comments of several sites, but "site_urls" of the site {site!r} has no '
             f'web address to complete "page_key" {key[:40]!r}. Export each site to its own file'
         )
-    return urljoin(found, thread_ids.absolute(key, ["/".join(found.split("/")[:3])]))
+    return urljoin(address, thread_ids.absolute(key, ["/".join(address.split("/")[:3])]))
 
 
 def _leave_out(fields: Fields) -> None:
     for name, what in _FLAGS_LEFT_OUT.items():
-        if fields.flag(name):
-            fields.left_out({name: what})
-    fields.left_out(_LEFT_OUT, {*_KEPT, *_FLAGS_LEFT_OUT})
+        if fields.is_true(name):
+            fields.leave_out({name: what})
+    fields.leave_out(_LEFT_OUT, {*_KEPT, *_FLAGS_LEFT_OUT})
 
 
 def _thread(fields: Fields, address: str) -> import_source.SourceThread:
@@ -91,7 +91,7 @@ def _thread(fields: Fields, address: str) -> import_source.SourceThread:
         link=address,
         id=address,
         title=fields.text("page_title"),
-        closed=fields.flag("page_admin_only"),
+        closed=fields.is_true("page_admin_only"),
     )
 
 
@@ -102,7 +102,7 @@ def _comment(fields: Fields, address: str) -> import_source.SourceComment:
         line=fields.number,
         thread=address,
         parent=fields.parent("rid"),
-        status=Status.PENDING if fields.flag("is_pending") else Status.APPROVED,
+        status=Status.PENDING if fields.is_true("is_pending") else Status.APPROVED,
         created=fields.required_moment("created_at"),
         name=fields.text("nick"),
         email=fields.text("email"),
@@ -111,5 +111,5 @@ def _comment(fields: Fields, address: str) -> import_source.SourceComment:
         markup=import_source.Markup.MIXED,
         up=fields.count("vote_up"),
         down=fields.count("vote_down"),
-        pinned=fields.flag("is_pinned"),
+        pinned=fields.is_true("is_pinned"),
     )

@@ -65,12 +65,12 @@ def read(path: Path) -> Iterator[import_source.Item]:
     users: dict[str, listed_users.ListedUser] = {}
     for fields in _records(path, "commenter"):
         users.setdefault(fields.text("id"), _user(fields))
-        yield from listed_users.left_out(fields)
+        yield from listed_users.omissions(fields)
     pages: dict[str, Fields] = {}
     for fields in _records(path, "page"):
         pages.setdefault(fields.text("id"), fields)
         _note_views(fields)
-        yield from listed_users.left_out(fields)
+        yield from listed_users.omissions(fields)
     seen: set[str] = set()
     for fields in json_reader.items(path, "comments.item", what=_WHAT):
         if "commentHex" in fields:
@@ -88,8 +88,8 @@ def _records(path: Path, kind: str) -> Iterator[Fields]:
 
 
 def _user(fields: Fields) -> listed_users.ListedUser:
-    flags = {name: what for name, what in _COMMENTER_FLAGS.items() if fields.flag(name)}
-    fields.left_out(_COMMENTER_EXTRAS | flags, kept=_COMMENTER_FIELDS)
+    flags = {name: what for name, what in _COMMENTER_FLAGS.items() if fields.is_true(name)}
+    fields.leave_out(_COMMENTER_EXTRAS | flags, kept=_COMMENTER_FIELDS)
     return listed_users.ListedUser(
         name=fields.text("name"),
         email=fields.text("email"),
@@ -101,7 +101,7 @@ def _user(fields: Fields) -> listed_users.ListedUser:
 
 def _note_views(page: Fields) -> None:
     views = {"countViews": "numbers of page views"} if page.text("countViews") != "0" else {}
-    page.left_out(views, kept=_PAGE_FIELDS)
+    page.leave_out(views, kept=_PAGE_FIELDS)
 
 
 def _page(comment: Fields, page: Fields | None) -> Iterator[import_source.SourceThread]:
@@ -116,10 +116,10 @@ def _page(comment: Fields, page: Fields | None) -> Iterator[import_source.Source
         link=address or path,
         id=path,
         title=page.text("title") if page else "",
-        closed=page.flag("isReadonly") if page else False,
+        closed=page.is_true("isReadonly") if page else False,
     )
     for what in listed_users.corrections(page) if page else ():
-        comment.corrected(what)
+        comment.note_correction(what)
 
 
 def _comment(
@@ -133,7 +133,7 @@ def _comment(
     if status is not Status.RETRACTED:
         author = listed_users.author(fields, _reference(fields, "userCreated"), users)
     up, down = fields.balance("score")
-    fields.left_out(_COMMENT_EXTRAS, kept=_COMMENT_FIELDS)
+    fields.leave_out(_COMMENT_EXTRAS, kept=_COMMENT_FIELDS)
     return import_source.SourceComment(
         system=SYSTEM,
         id=fields.id("id"),
@@ -151,18 +151,18 @@ def _comment(
         edited=_time(fields, "editedTime"),
         up=up,
         down=down,
-        pinned=fields.flag("isSticky"),
+        pinned=fields.is_true("isSticky"),
     )
 
 
 def _status(fields: Fields) -> Status:
-    if fields.flag("isDeleted"):
+    if fields.is_true("isDeleted"):
         return Status.RETRACTED
-    if fields.flag("isSpam"):
+    if fields.is_true("isSpam"):
         return Status.SPAM
-    if fields.flag("isPending"):
+    if fields.is_true("isPending"):
         return Status.PENDING
-    return Status.APPROVED if fields.flag("isApproved") else Status.REJECTED
+    return Status.APPROVED if fields.is_true("isApproved") else Status.REJECTED
 
 
 def _reference(fields: Fields, name: str) -> str | None:
@@ -172,5 +172,5 @@ def _reference(fields: Fields, name: str) -> str | None:
 
 
 def _time(fields: Fields, name: str) -> datetime | None:
-    found = fields.moment(name)
-    return None if found is None or found.year == MINYEAR else found
+    moment = fields.moment(name)
+    return None if moment is None or moment.year == MINYEAR else moment

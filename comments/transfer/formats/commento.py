@@ -56,7 +56,7 @@ def read(path: Path) -> Iterator[import_source.Item]:
         key = fields.text("commenterHex")
         if key not in users:
             users[key] = _user(key, fields)
-            yield from listed_users.left_out(fields)
+            yield from listed_users.omissions(fields)
     pages: set[str] = set()
     for fields in json_reader.items(path, "comments.item", what=_WHAT):
         if "commentHex" not in fields and "pageId" in fields:
@@ -71,12 +71,12 @@ def read(path: Path) -> Iterator[import_source.Item]:
 
 
 def _user(key: str, fields: Fields) -> listed_users.ListedUser:
-    fields.left_out(
+    fields.leave_out(
         {name: what for name, what in _COMMENTER_EXTRAS.items() if fields.text(name) != _NO_VALUE},
         kept=_COMMENTER_FIELDS | _COMMENTER_EXTRAS.keys(),
     )
-    if fields.flag("isModerator"):
-        fields.left_out({"isModerator": "roles of moderators"})
+    if fields.is_true("isModerator"):
+        fields.leave_out({"isModerator": "roles of moderators"})
     website = fields.website("link") or fields.website("websiteUrl")
     email = fields.text("email")
     return listed_users.ListedUser(
@@ -112,7 +112,7 @@ def _comment(
     if status is not Status.RETRACTED:
         author = listed_users.author(fields, _reference(fields, "commenterHex", "anonymous"), users)
     up, down = fields.balance("score")
-    fields.left_out({}, kept=_COMMENT_FIELDS)
+    fields.leave_out({}, kept=_COMMENT_FIELDS)
     return import_source.SourceComment(
         system=SYSTEM,
         id=fields.id("commentHex"),
@@ -133,14 +133,14 @@ def _comment(
 
 
 def _status(fields: Fields, body: str) -> Status:
-    if fields.flag("deleted"):
+    if fields.is_true("deleted"):
         return Status.RETRACTED
     if body in _DELETED_TEXTS:
-        fields.corrected(DELETED)
+        fields.note_correction(DELETED)
         return Status.RETRACTED
     status = _STATES.get(fields.text("state"))
     if status is None:
-        fields.corrected(UNKNOWN_STATE)
+        fields.note_correction(UNKNOWN_STATE)
         return Status.PENDING
     return status
 

@@ -39,26 +39,26 @@ MANY = f"more than {MOST_VOTES:,} votes, read as {MOST_VOTES:,}"
 def read(path: Path) -> Iterator[import_source.Item]:
     """Yield the threads and comments in an export."""
     for line, item in _items(path):
-        for each in line.unknown:
-            yield import_source.LeftOut(line.number, each)
+        for unknown in line.unknown:
+            yield import_source.LeftOut(line.number, unknown)
         if item is not None:
             yield item
 
 
 def read_untrusted(path: Path) -> Iterator[import_source.Item]:
     """Yield the threads and comments in an export that an owner uploads."""
-    made = export_reader.time(path)
+    made = export_reader.export_time(path)
     for line, item in _items(path):
-        for each in line.unknown:
-            yield import_source.LeftOut(line.number, each)
-        for what, count in _left_out(line.value):
+        for unknown in line.unknown:
+            yield import_source.LeftOut(line.number, unknown)
+        for what, count in _omissions(line.value):
             if count:
                 yield import_source.LeftOut(line.number, what, count)
         if isinstance(item, import_source.SourceThread):
             yield msgspec.structs.replace(item, keeps_ids=False)
         elif item is not None:
-            yield from _corrected(item)
-            yield _untrusted(item, made)
+            yield from _corrections(item)
+            yield _untrusted_comment(item, made)
 
 
 def recognizes(head: bytes) -> bool:
@@ -86,7 +86,9 @@ def _items(
             yield line, None
 
 
-def _untrusted(given: import_source.SourceComment, made: datetime) -> import_source.SourceComment:
+def _untrusted_comment(
+    given: import_source.SourceComment, made: datetime
+) -> import_source.SourceComment:
     """Return a comment with its place and thread data, and without what others say about it.
 
     `made` is the time of the export.
@@ -105,15 +107,15 @@ def _untrusted(given: import_source.SourceComment, made: datetime) -> import_sou
     )
 
 
-def _corrected(given: import_source.SourceComment) -> Iterator[import_source.Corrected]:
-    """Yield what `_untrusted` corrects."""
+def _corrections(given: import_source.SourceComment) -> Iterator[import_source.Corrected]:
+    """Yield what `_untrusted_comment` corrects."""
     if export_reader.is_impossible(max(given.created, given.edited or given.created)):
         yield import_source.Corrected(given.line, LATER)
     if max(given.up, given.down) > MOST_VOTES:
         yield import_source.Corrected(given.line, MANY)
 
 
-def _left_out(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
+def _omissions(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
     """Yield what an untrusted line contains besides threads and comments, with its number."""
     match line:
         case export_lines.SettingsLine():

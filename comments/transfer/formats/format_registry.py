@@ -45,7 +45,7 @@ class Format(msgspec.Struct, frozen=True):
         """Return whether a file that begins with these bytes seems to have this format."""
         if not self.marks:
             return bool(_module(self.name).recognizes(head))
-        return any(all(mark in head for mark in each) for each in self.marks)
+        return any(all(mark in head for mark in group) for group in self.marks)
 
 
 # The order matters for `recognize`: the first format that recognizes a file is taken.
@@ -71,12 +71,12 @@ FORMATS = (
     # The last format: other files have fields that are also named like those of this format.
     Format("generic", "JSON lines or CSV"),
 )
-NAMES = tuple(each.name for each in FORMATS)
+NAMES = tuple(entry.name for entry in FORMATS)
 
 
 def get(name: str) -> Format:
     """Return the format with this name, one of `NAMES`."""
-    return next(each for each in FORMATS if each.name == name)
+    return next(entry for entry in FORMATS if entry.name == name)
 
 
 def recognize(path: Path) -> Format:
@@ -85,16 +85,16 @@ def recognize(path: Path) -> Format:
     Raises:
         errors.BadImport: the file cannot be read, or no format recognizes it.
     """
-    with source_files.opened(path) as file:
+    with source_files.open_file(path) as file:
         head = _as_utf_8(file.read(_HEAD))
-    found = next((each for each in FORMATS if each.recognizes(head)), None)
-    if found is None:
+    file_format = next((entry for entry in FORMATS if entry.recognizes(head)), None)
+    if file_format is None:
         raise errors.UnknownFormat(
             str(path),
             None,
             f"the format is not recognized. Name the format before the file: {', '.join(NAMES)}",
         )
-    return found
+    return file_format
 
 
 def _as_utf_8(head: bytes) -> bytes:

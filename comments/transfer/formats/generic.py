@@ -61,7 +61,7 @@ def read(path: Path) -> Iterator[import_source.Item]:
         comment = _comment(fields)
         page = pages.setdefault(comment.thread, _Page(fields.number))
         page.title = page.title or fields.text("title")
-        page.closed = page.closed or fields.flag("closed")
+        page.closed = page.closed or fields.is_true("closed")
         yield from fields.remarks
         yield comment
     for address, page in pages.items():
@@ -87,7 +87,7 @@ def recognizes(head: bytes) -> bool:
 
 
 def _records(path: Path) -> Iterator[Fields]:
-    with source_files.opened(path) as file:
+    with source_files.open_file(path) as file:
         start = file.peek(1).removeprefix(_BOM).lstrip()
     if start.startswith(b"["):
         message = "the file is one JSON list; write one object on each line, as `jq -c '.[]'` does"
@@ -102,16 +102,16 @@ def _comment(fields: Fields) -> import_source.SourceComment:
     status = _choice(fields, "status", _STATUSES, Status.APPROVED)
     for name in _REQUIRED:
         if name not in fields:
-            raise _missing(fields, name)
+            raise _missing_field(fields, name)
     if status is Status.RETRACTED:
-        fields.left_out({"text": "texts of deleted comments"})
+        fields.leave_out({"text": "texts of deleted comments"})
     elif "text" not in fields.names:
-        raise _missing(fields, "text")
-    comment_id = _whole(fields, fields.id("id"))
+        raise _missing_field(fields, "text")
+    comment_id = _without_decimal_point(fields, fields.id("id"))
     if comment_id == "0":
         raise fields.bad('"id" is 0, but 0 as a "parent" means a root; number comments from 1')
-    parent = _whole(fields, fields.parent("parent") or "0")
-    fields.left_out({}, kept=NAMES)
+    parent = _without_decimal_point(fields, fields.parent("parent") or "0")
+    fields.leave_out({}, kept=NAMES)
     return import_source.SourceComment(
         system=SYSTEM,
         id=comment_id,
@@ -128,7 +128,7 @@ def _comment(fields: Fields) -> import_source.SourceComment:
         edited=fields.moment("edited"),
         up=fields.count("up"),
         down=fields.count("down"),
-        pinned=fields.flag("pinned"),
+        pinned=fields.is_true("pinned"),
     )
 
 
@@ -140,16 +140,16 @@ def _choice(fields: Fields, name: str, choices: Mapping[str, _Value], default: _
     return choices.get(word, default)
 
 
-def _whole(fields: Fields, reference: str) -> str:
+def _without_decimal_point(fields: Fields, reference: str) -> str:
     """Return an id without the decimal point of a whole number."""
     match = _WHOLE.fullmatch(reference)
     if match is None:
         return reference
-    fields.corrected(record_fields.WHOLE)
+    fields.note_correction(record_fields.WHOLE)
     return match[1]
 
 
-def _missing(fields: Fields, name: str) -> errors.BadImport:
+def _missing_field(fields: Fields, name: str) -> errors.BadImport:
     similar = difflib.get_close_matches(name, fields.names - NAMES, n=1)
     advice = f'; rename "{similar[0]}" if it is the "{name}"' if similar else ""
     return fields.bad(f'"{name}" is missing{advice}')

@@ -42,7 +42,7 @@ _UNKNOWN_MODE = "comments with an unknown mode, read as pending"
 
 def read(path: Path) -> Iterator[import_source.Item]:
     """Yield the comments and threads in a database."""
-    with sqlite_reader.opened(path) as database:
+    with sqlite_reader.open_database(path) as database:
         database.columns("threads", _OF_THREAD, _TITLE)
         columns = database.columns("comments", _REQUIRED, _TITLE)
         others = [name for name in columns if name not in _KEPT]
@@ -69,11 +69,11 @@ def _fields(path: Path, row: dict[str, object]) -> record_fields.Fields:
     for name, value in row.items():
         if isinstance(value, bytes) and name in _TEXTS:
             try:
-                text, found = stray_bytes.repaired(value.decode(errors="surrogateescape"))
+                text, count = stray_bytes.repair(value.decode(errors="surrogateescape"))
             except ValueError as error:
                 reason = f'"{name}" is not text in UTF-8; correct it in a copy of the database'
                 raise errors.BadImport(str(path), number, reason, _UNIT) from error
-            strays += found
+            strays += count
             row[name] = html.unescape(text) if name in _ESCAPED else text
     return record_fields.Fields(path, number, row, _UNIT, has_strays=strays > 0)
 
@@ -86,12 +86,12 @@ def _thread(fields: record_fields.Fields, key: str) -> import_source.SourceThrea
 
 
 def _comment(fields: record_fields.Fields) -> import_source.SourceComment:
-    fields.left_out(_LEFT_OUT, _KEPT)
-    if fields.flag(_SUBSCRIBED):
-        fields.left_out({_SUBSCRIBED: "subscriptions to replies"})
+    fields.leave_out(_LEFT_OUT, _KEPT)
+    if fields.is_true(_SUBSCRIBED):
+        fields.leave_out({_SUBSCRIBED: "subscriptions to replies"})
     mode = fields.text("mode")
     if mode not in _STATUSES:
-        fields.corrected(_UNKNOWN_MODE)
+        fields.note_correction(_UNKNOWN_MODE)
     return import_source.SourceComment(
         system=SYSTEM,
         id=fields.id("id"),

@@ -69,14 +69,14 @@ def read(path: Path) -> Iterator[import_source.Item]:
         raise errors.BadImport(
             str(path), 1, "the file is not a backup of remark42: the first line has no version"
         )
-    closed = _closed(head)
+    closed = _closed_pages(head)
     yield from head.remarks
     threads: dict[tuple[str, str], import_source.SourceThread] = {}
     for fields in lines:
         comment = _comment(fields)
         site, url = _place(fields)
         if threads and site != next(iter(threads))[0]:
-            fields.corrected(OTHER_SITE)
+            fields.note_correction(OTHER_SITE)
         yield from fields.remarks
         yield comment
         known = threads.get((site, url))
@@ -97,19 +97,19 @@ def recognizes(head: bytes) -> bool:
     return _BLANKS.sub(b"", head[:_BEGINNING].lstrip(_MARKS)).startswith(_HEADS)
 
 
-def _closed(head: Fields) -> set[str]:
+def _closed_pages(head: Fields) -> set[str]:
     """Check the first line, and return the addresses of the pages that are closed."""
     version = head.text("version")
     if version not in _VERSIONS:
         known = "only versions 0 and 1 of remark42's backups are known"
         raise head.bad(f"the version is {version[:20]!r}, but {known}")
     for user in head.items("users"):
-        if user.inside("blocked").flag("status"):
-            user.left_out({"blocked": "blocked users"})
-        if user.flag("verified"):
-            user.left_out({"verified": "verified users"})
-        user.inside("details").left_out(_LEFT_OUT_OF_USERS)
-    return {each.text("url") for each in head.items("posts") if each.flag("read_only")}
+        if user.inside("blocked").is_true("status"):
+            user.leave_out({"blocked": "blocked users"})
+        if user.is_true("verified"):
+            user.leave_out({"verified": "verified users"})
+        user.inside("details").leave_out(_LEFT_OUT_OF_USERS)
+    return {page.text("url") for page in head.items("posts") if page.is_true("read_only")}
 
 
 def _place(fields: Fields) -> tuple[str, str]:
@@ -129,7 +129,7 @@ def _comment(fields: Fields) -> import_source.SourceComment:
         line=fields.number,
         thread=" ".join(_place(fields)),
         parent=fields.parent("pid"),
-        status=Status.RETRACTED if fields.flag("delete") else Status.APPROVED,
+        status=Status.RETRACTED if fields.is_true("delete") else Status.APPROVED,
         created=fields.required_moment("time"),
         # remark42 stores names with HTML entities.
         name=html.unescape(user.text("name")),
@@ -139,15 +139,15 @@ def _comment(fields: Fields) -> import_source.SourceComment:
         edited=edit.moment("time"),
         up=up,
         down=down,
-        pinned=fields.flag("pin"),
+        pinned=fields.is_true("pin"),
     )
 
 
 def _leave_out(fields: Fields, user: Fields, edit: Fields) -> None:
-    fields.left_out(_LEFT_OUT_OF_COMMENTS, _KEPT)
-    user.left_out(_LEFT_OUT_OF_AUTHORS)
-    edit.left_out({"summary": "summaries of edits"})
-    user.left_out({name: what for name, what in _MARKS_OF_AUTHORS.items() if user.flag(name)})
+    fields.leave_out(_LEFT_OUT_OF_COMMENTS, _KEPT)
+    user.leave_out(_LEFT_OUT_OF_AUTHORS)
+    edit.leave_out({"summary": "summaries of edits"})
+    user.leave_out({name: what for name, what in _MARKS_OF_AUTHORS.items() if user.is_true(name)})
 
 
 def _body(fields: Fields) -> tuple[str, Markup]:
@@ -161,11 +161,11 @@ def _body(fields: Fields) -> tuple[str, Markup]:
 def _votes(fields: Fields) -> tuple[int, int]:
     """Return the numbers of votes up and down."""
     score, votes = fields.score("score"), fields.inside("votes")
-    up = sum(votes.flag(name) for name in votes.names)
+    up = sum(votes.is_true(name) for name in votes.names)
     down = len(votes.names) - up
     if not votes.names and score:
-        fields.corrected(SCORE_ONLY)
+        fields.note_correction(SCORE_ONLY)
         return max(score, 0), max(-score, 0)
     if score != up - down:
-        fields.corrected(OTHER_SCORE)
+        fields.note_correction(OTHER_SCORE)
     return up, down

@@ -43,9 +43,9 @@ def read(path: Path) -> Iterator[import_source.Item]:
 def _items(fields: Fields, pages: set[str]) -> Iterator[import_source.Item]:
     url = fields.text("url").strip() or fields.required_text("href")
     comment = _comment(fields, url)
-    if fields.flag("master"):
-        fields.left_out({"master": "marks of the site's owner"})
-    fields.left_out(_LEFT_OUT, {*_KEPT, "master"})
+    if fields.is_true("master"):
+        fields.leave_out({"master": "marks of the site's owner"})
+    fields.leave_out(_LEFT_OUT, {*_KEPT, "master"})
     yield from fields.remarks
     if url not in pages:
         pages.add(url)
@@ -60,7 +60,7 @@ def _comment(fields: Fields, url: str) -> import_source.SourceComment:
         line=fields.number,
         thread=url,
         parent=fields.parent("pid") or fields.parent("rid"),
-        status=Status.SPAM if fields.flag("isSpam") else Status.APPROVED,
+        status=Status.SPAM if fields.is_true("isSpam") else Status.APPROVED,
         created=fields.required_moment("created", milliseconds=True),
         name=fields.text("nick"),
         email=fields.text("mail"),
@@ -68,5 +68,5 @@ def _comment(fields: Fields, url: str) -> import_source.SourceComment:
         account=fields.text("uid"),
         body=fields.text("comment"),
         up=fields.size("like"),
-        pinned=fields.flag("top"),
+        pinned=fields.is_true("top"),
     )

@@ -65,7 +65,7 @@ def items(fields: Fields, system: str, pages: set[str]) -> Iterator[import_sourc
     """Yield a comment with its remarks, after its page if the page is not yet in `pages`."""
     url = fields.required_text("url")
     comment = _comment(fields, system, url)
-    fields.left_out(_LEFT_OUT, _KEPT)
+    fields.leave_out(_LEFT_OUT, _KEPT)
     yield from fields.remarks
     if url not in pages:
         pages.add(url)
@@ -92,7 +92,7 @@ def _comment(fields: Fields, system: str, url: str) -> import_source.SourceComme
         body=body,
         markup=import_source.Markup.HTML if is_html else import_source.Markup.MIXED,
         up=fields.count("like"),
-        pinned=fields.flag("sticky"),
+        pinned=fields.is_true("sticky"),
     )
 
 
@@ -100,9 +100,9 @@ def _status(fields: Fields) -> Status:
     named = fields.text("status").strip().lower()
     status = _STATUSES.get(named)
     if status is None:
-        fields.corrected(UNKNOWN_STATE)
+        fields.note_correction(UNKNOWN_STATE)
         status = Status.PENDING
-    if fields.flag("isSpam"):
+    if fields.is_true("isSpam"):
         return Status.SPAM
-    is_hidden = "ACL" in fields and not fields.inside("ACL").inside("*").flag("read")
+    is_hidden = "ACL" in fields and not fields.inside("ACL").inside("*").is_true("read")
     return Status.PENDING if is_hidden and status is Status.APPROVED else status

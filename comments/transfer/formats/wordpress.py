@@ -129,7 +129,7 @@ def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.
         name=html.unescape(element.text("wp:comment_author")),
         email=element.text("wp:comment_author_email"),
         website=element.text("wp:comment_author_url"),
-        body=_as_displayed(element.text("wp:comment_content")),
+        body=_displayed_html(element.text("wp:comment_content")),
     )
 
 
@@ -140,7 +140,7 @@ def _moment(path: Path, line: int, date: str) -> datetime:
     return import_source.moment(path, line, date)
 
 
-def _as_displayed(text: str) -> str:
+def _displayed_html(text: str) -> str:
     """Add paragraphs, line breaks and links to a text, as WordPress does for display.
 
     If a comment could not contain so many links, its addresses stay text.

@@ -92,7 +92,7 @@ class Import(msgspec.Struct, frozen=True):
         """Return whether an undo has begun and is not complete."""
         return self.undoing is not None and self.undone is None
 
-    def goes_on(self, now: datetime) -> bool:
+    def may_still_run(self, now: datetime) -> bool:
         """Return whether the import is unfinished and may still run: it wrote recently."""
         is_recent = (now - self.at).total_seconds() < LATE
         return self.added is None and is_recent and not import_process.has_ended(self.process)
@@ -119,7 +119,7 @@ class Import(msgspec.Struct, frozen=True):
         """Return whether an undo may begin, or has to go on."""
         if self.undone is not None or not self.id:
             return False
-        return self.undoing is not None or (now < self.ends and not self.goes_on(now))
+        return self.undoing is not None or (now < self.ends and not self.may_still_run(now))
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -143,18 +143,18 @@ class Batch(msgspec.Struct, frozen=True):
 
     def settings_of(self, thread: str) -> ThreadSettings:
         """Return the settings with which a thread was made."""
-        found = self.settings.get(thread, ThreadSettings())
-        return found._replace(is_closed=thread in self.closed)
+        settings = self.settings.get(thread, ThreadSettings())
+        return settings._replace(is_closed=thread in self.closed)
 
 
-def of(site: str) -> list[Import]:
+def recent_imports(site: str) -> list[Import]:
     """List a site's imports, starting with the most recently started, up to `MOST`."""
-    return sorted(every(site), key=lambda each: each.began, reverse=True)[:MOST]
+    return sorted(all_imports(site), key=lambda each: each.began, reverse=True)[:MOST]
 
 
-def every(site: str) -> list[Import]:
+def all_imports(site: str) -> list[Import]:
     """Return all imports of a site, in or outside a transaction."""
-    return [found for _, found in _listed(f"{_JOBS}{site}/")]
+    return [stored for _, stored in _imports_beginning_with(f"{_JOBS}{site}/")]
 
 
 def check_no_undo(site: str) -> list[Import]:
@@ -163,20 +163,22 @@ def check_no_undo(site: str) -> list[Import]:
     Raises:
         errors.UndoRunning: an import of the site is being undone.
     """
-    found = every(site)
-    undoing = next((each for each in found if each.is_being_undone), None)
+    imports = all_imports(site)
+    undoing = next((stored for stored in imports if stored.is_being_undone), None)
     if undoing is not None:
         raise errors.UndoRunning(
             f"The import {undoing.id} into {site} is being undone, so no file can be imported now. "
             f"Try again in a few minutes, when `imports show {undoing.id} --site {site}` says that "
             "it is undone."
         )
-    return found
+    return imports
 
 
-def being_undone() -> list[tuple[str, Import]]:
+def unfinished_undos() -> list[tuple[str, Import]]:
     """Return the imports of all sites whose undo is not complete, each with its site."""
-    return [(site, found) for site, found in _listed(_JOBS) if found.is_being_undone]
+    return [
+        (site, stored) for site, stored in _imports_beginning_with(_JOBS) if stored.is_being_undone
+    ]
 
 
 def get(site: str, import_id: str) -> Import:
@@ -186,29 +188,29 @@ def get(site: str, import_id: str) -> Import:
         errors.ImportRefused: the site has no such import.
     """
     is_id = import_id.isalnum() and len(import_id) <= _LONGEST_ID
-    found = find(site, import_id) if is_id else None
-    if found is None:
+    stored = find(site, import_id) if is_id else None
+    if stored is None:
         raise errors.ImportRefused(
             f"{site} has no import {import_id!r}. `imports list --site {site}` lists the imports."
         )
-    return found
+    return stored
 
 
-def store(site: str, given: Import) -> ownership.Writes:
+def import_writes(site: str, given: Import) -> ownership.Writes:
     """Return the writes that store an import."""
     key = event_rows.job_key(f"{_JOBS}{site}/{given.id}")
     row = event_rows.JobRow(key=key, position=msgspec.json.encode(given).decode())
     return ownership.Writes(OWNER, put=(row,))
 
 
-def changed(site: str, stored: Import, **values: object) -> ownership.Writes:
+def change_writes(site: str, stored: Import, **values: object) -> ownership.Writes:
     """Return the writes that change an import."""
-    return store(site, msgspec.structs.replace(stored, **values))
+    return import_writes(site, msgspec.structs.replace(stored, **values))
 
 
 def batch_names(site: str, import_id: str) -> list[str]:
     """Return the key names of an import's batches, in the order in which they were written."""
-    query = _beginning_with("ImportBatch", f"{site}/{import_id}/", keys_only=True)
+    query = _query_beginning_with("ImportBatch", f"{site}/{import_id}/", keys_only=True)
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
@@ -217,10 +219,10 @@ def batches(site: str, import_id: str) -> Iterator[tuple[datetime | None, Batch]
     names = iter(batch_names(site, import_id))
     while part := list(itertools.islice(names, _ROWS)):
         rows = reads.get_multi([event_rows.import_batch_key(name) for name in part])
-        yield from ((row.at, content(row)) for row in rows if row is not None)
+        yield from ((row.at, decode_batch(row)) for row in rows if row is not None)
 
 
-def old(before: datetime, limit: int) -> list[str]:
+def old_batches(before: datetime, limit: int) -> list[str]:
     """Return the key names of batches that were written up to a given time, oldest first."""
     # The lower bound excludes null, which sorts before all times.
     query = reads.Query(
@@ -236,21 +238,21 @@ def old(before: datetime, limit: int) -> list[str]:
 def get_batch(name: str) -> Batch | None:
     """Read one batch, in or outside a transaction; None if it has been deleted."""
     row = reads.get(event_rows.import_batch_key(name))
-    return None if row is None else content(row)
+    return None if row is None else decode_batch(row)
 
 
-def content(row: event_rows.ImportBatchRow) -> Batch:
+def decode_batch(row: event_rows.ImportBatchRow) -> Batch:
     """Decode a batch."""
     return decoders.json(Batch).decode(row.content)
 
 
-def put(row: event_rows.ImportBatchRow, batch: Batch) -> ownership.Writes:
+def batch_writes(row: event_rows.ImportBatchRow, batch: Batch) -> ownership.Writes:
     """Return the writes that store a batch."""
     row.content = msgspec.json.encode(batch).decode()
     return ownership.Writes(OWNER, put=(row,))
 
 
-def gone(row: event_rows.ImportBatchRow) -> ownership.Writes:
+def batch_deletion_writes(row: event_rows.ImportBatchRow) -> ownership.Writes:
     """Return the writes that delete a batch."""
     return ownership.Writes(OWNER, delete=(row.key,))
 
@@ -267,15 +269,15 @@ def find(site: str, import_id: str) -> Import | None:
     return None if row is None else decoders.json(Import).decode(row.position)
 
 
-def _beginning_with(kind: str, start: str, *, keys_only: bool = False) -> reads.Query:
+def _query_beginning_with(kind: str, start: str, *, keys_only: bool = False) -> reads.Query:
     """Return the query of the rows whose key names begin with a text, in the order of the names."""
     where = (("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}"))
     return reads.Query(kind, where=where, order=("__key__",), keys_only=keys_only)
 
 
-def _listed(start: str) -> Iterator[tuple[str, Import]]:
+def _imports_beginning_with(start: str) -> Iterator[tuple[str, Import]]:
     """Yield the imports whose rows' key names begin with a text, each with its site."""
-    for message in reads.fetch(_beginning_with("Job", start)):
+    for message in reads.fetch(_query_beginning_with("Job", start)):
         site = message.key.path[-1].name.split("/")[1]
         yield site, decoders.json(Import).decode(message.properties["position"].string_value)
 

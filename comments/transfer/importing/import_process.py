@@ -8,19 +8,19 @@ from pathlib import Path
 _STATE, _START = 0, 19
 
 
-def own() -> str:
+def own_mark() -> str:
     """Return a mark of this process: its host, its id and its start."""
-    return f"{platform.node()} {os.getpid()} {_started(os.getpid())}"
+    return f"{platform.node()} {os.getpid()} {_start_time(os.getpid())}"
 
 
 def has_ended(mark: str) -> bool:
     """Return whether a process of this host has ended; False if that cannot be known."""
     host, _, process = mark.rpartition(" ")[0].rpartition(" ")
     start = mark.rpartition(" ")[2]
-    return bool(start) and host == platform.node() and _started(int(process)) != start
+    return bool(start) and host == platform.node() and _start_time(int(process)) != start
 
 
-def _started(process: int) -> str:
+def _start_time(process: int) -> str:
     """Return when a process started; "" if it has ended, or the system has no /proc."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

@@ -72,7 +72,7 @@ def start(
     try:
         return go_on(site, import_id, now=now, steps=steps)
     finally:
-        backlog.undoing(records.ImportUndo(site, import_id))
+        backlog.note_undo(records.ImportUndo(site, import_id))
 
 
 def begin(site: str, import_id: str, act: audit_log.Act, *, now: datetime) -> import_journal.Import:
@@ -86,15 +86,15 @@ def begin(site: str, import_id: str, act: audit_log.Act, *, now: datetime) -> im
 
 
 def _begin(site: str, import_id: str, act: audit_log.Act, now: datetime) -> import_journal.Import:
-    found = import_journal.get(site, import_id)
-    if found.is_being_undone:
-        return found
-    check(site, found, now)
-    begun = msgspec.structs.replace(found, undoing=now, removed=0, kept=0, waiting=0)
-    noted = audit_log.noted(
+    stored = import_journal.get(site, import_id)
+    if stored.is_being_undone:
+        return stored
+    check(site, stored, now)
+    begun = msgspec.structs.replace(stored, undoing=now, removed=0, kept=0, waiting=0)
+    noted = audit_log.entry_writes(
         act, site, f"{SUBJECT}{import_id}", before="imported", after="undone", now=now
     )
-    transactions.apply(import_journal.store(site, begun), noted)
+    transactions.apply(import_journal.import_writes(site, begun), noted)
     return begun
 
 
@@ -106,11 +106,13 @@ def check(site: str, found: import_journal.Import, now: datetime) -> None:
     """
     if found.undone is not None:
         raise errors.ImportRefused(
-            f"The import {found.id} was undone already, at {_shown(found.undone)}."
+            f"The import {found.id} was undone already, at {_format_minute(found.undone)}."
         )
     if found.is_being_undone:
         return
-    running = next((each for each in import_journal.every(site) if each.goes_on(now)), None)
+    running = next(
+        (other for other in import_journal.all_imports(site) if other.may_still_run(now)), None
+    )
     if running is not None:
         raise errors.ImportRefused(
             f"The import {running.id} of {running.file} into {site} is still running. Wait until "
@@ -118,7 +120,7 @@ def check(site: str, found: import_journal.Import, now: datetime) -> None:
         )
     if now >= found.ends:
         raise errors.ImportRefused(
-            f"The import {found.id} could be undone until {_shown(found.ends)}, "
+            f"The import {found.id} could be undone until {_format_minute(found.ends)}, "
             f"{import_journal.TERM.days} days after it began. Moderate or retract its comments "
             "instead."
         )
@@ -127,21 +129,21 @@ def check(site: str, found: import_journal.Import, now: datetime) -> None:
 def preview(site: str, import_id: str) -> UndoPreview:
     """Count what an undo will find, without changing anything."""
     batches = [batch for _, batch in import_journal.batches(site, import_id)]
-    ours = {each for batch in batches for each in batch.ids}
-    made = {records.ThreadName(site, each) for batch in batches for each in batch.threads}
+    ours = {comment_id for batch in batches for comment_id in batch.ids}
+    made = {records.ThreadName(site, thread_id) for batch in batches for thread_id in batch.threads}
     names: dict[records.ThreadName, None] = {}
     stored = 0
     for batch in batches:
         rows = undo_steps.stored_rows(batch.ids)
         stored += len(rows)
         names.update(dict.fromkeys(map(undo_steps.thread_of, rows)))
-    needed = {name: bulk_removal.needed(name, ours) for name in names}
+    needed = {name: bulk_removal.needed_comments(name, ours) for name in names}
     return UndoPreview(
         stored,
-        sum(len(each) for each in needed.values() if each is not None),
-        sum(name in made and found is None for name, found in needed.items()),
+        sum(len(ids) for ids in needed.values() if ids is not None),
+        sum(name in made and ids is None for name, ids in needed.items()),
         sum(len(batch.entries) for batch in batches),
-        undo_steps.counters(site, import_id),
+        undo_steps.unchanged_counters(site, import_id),
     )
 
 
@@ -174,20 +176,22 @@ def go_on(
     finally:
         # A compaction of a large thread takes long, so tell each thread only once.
         for name in undo.threads:
-            backlog.erased(name)
+            backlog.note_erasure(name)
     waiting = () if is_left else tuple(undo.waiting)
     return UndoProgress(import_journal.get(site, import_id), waiting, is_left)
 
 
-def unfinished() -> list[records.ImportUndo]:
+def unfinished_undos() -> list[records.ImportUndo]:
     """List every undo that has begun and is not complete."""
-    return [records.ImportUndo(site, each.id) for site, each in import_journal.being_undone()]
+    return [
+        records.ImportUndo(site, stored.id) for site, stored in import_journal.unfinished_undos()
+    ]
 
 
 def finish(*, now: datetime, steps: int = STEPS) -> bool:
     """Continue every undo that has begun; return whether one of them has more to do at once."""
-    found = [go_on(each.site, each.id, now=now, steps=steps) for each in unfinished()]
-    return any(each.is_left for each in found)
+    results = [go_on(undo.site, undo.id, now=now, steps=steps) for undo in unfinished_undos()]
+    return any(result.is_left for result in results)
 
 
 def expire(now: datetime) -> int:
@@ -204,7 +208,7 @@ def expire(now: datetime) -> int:
     """
     number = 0
     before = now - import_journal.TERM
-    while names := import_journal.old(before, _EXPIRED_AT_ONCE):
+    while names := import_journal.old_batches(before, _EXPIRED_AT_ONCE):
         for name in names:
             transactions.transaction(functools.partial(_expire, name, before))
         number += len(names)
@@ -215,14 +219,16 @@ def _expire(name: str, before: datetime) -> None:
     row = reads.get(event_rows.import_batch_key(name))
     if row is None or row.at is None or row.at > before:
         return
-    batch = import_journal.content(row)
+    batch = import_journal.decode_batch(row)
     if import_journal.get(*import_journal.import_of(name)).is_being_undone:
         # The undo needs the batch, erases the addresses and deletes the batch.
         row.at = None
-        transactions.apply(import_journal.put(row, batch))
+        transactions.apply(import_journal.batch_writes(row, batch))
         return
-    transactions.apply(job_writes.without_addresses(batch.ids), import_journal.gone(row))
+    transactions.apply(
+        job_writes.address_erasure_writes(batch.ids), import_journal.batch_deletion_writes(row)
+    )
 
 
-def _shown(moment: datetime) -> str:
+def _format_minute(moment: datetime) -> str:
     return moment.isoformat(sep=" ", timespec="minutes")

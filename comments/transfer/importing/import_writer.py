@@ -81,21 +81,21 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     if not plan.threads and prepare is None:
         return ImportSummary(0, 0, 0)
     journal = running_import.RunningImport(plan.site, plan.file(), now, clock)
-    _patiently(journal.begin, wait)
+    _try_repeatedly(journal.begin, wait)
     if prepare is not None:
         prepare(journal)
     added = 0
     for number, batch in enumerate(plan.batches()):
         for early in _early_votes(batch):
-            _patiently(early, wait)
+            _try_repeatedly(early, wait)
         run = _Run(journal, number, batch, scheme=scheme, now=now)
-        imported = _patiently(run.write, wait)
-        added += imported.added
+        imported = _try_repeatedly(run.write, wait)
+        added += imported.added_count
         told(imported.events)
         done = sum(len(thread.nodes) for thread in batch)
         progress(done)
         journal.advance(done)
-    _patiently(journal.end, wait)
+    _try_repeatedly(journal.end, wait)
     return ImportSummary(added, plan.report.comments - added, len(plan.threads))
 
 
@@ -109,15 +109,15 @@ def _early_votes(batch: Sequence[values.ImportedThread]) -> Iterator[Callable[[]
             cast = () if node.kept is None else node.kept.votes[bulk_append.VOTES_AT_ONCE :]
             for start in range(0, len(cast), bulk_append.VOTES_AT_ONCE):
                 part = cast[start : start + bulk_append.VOTES_AT_ONCE]
-                early = functools.partial(bulk_append.early_votes, thread.name, node.id, part)
-                yield functools.partial(_applied, early)
+                early = functools.partial(bulk_append.early_vote_writes, thread.name, node.id, part)
+                yield functools.partial(_apply, early)
 
 
-def _applied(writes: Callable[[], ownership.Writes]) -> None:
+def _apply(writes: Callable[[], ownership.Writes]) -> None:
     transactions.transaction(lambda: transactions.apply(writes()))
 
 
-def _patiently(step: Callable[[], T], wait: Callable[[float], None]) -> T:
+def _try_repeatedly(step: Callable[[], T], wait: Callable[[float], None]) -> T:
     for _ in range(_TRIES - 1):
         try:
             return step()
@@ -152,7 +152,7 @@ class _Run:
         earlier = list(self._runs)
 
         def body() -> None:
-            imported = self._imported()
+            imported = self._import_batch()
             if not transactions.may_have_run():
                 self._runs[:] = earlier
             self._runs.append(imported)
@@ -165,14 +165,14 @@ class _Run:
         # If the response to a commit is lost, the next run finds the comments already stored and
         # adds none, so the run that added the most is the one that was applied. Earlier runs were
         # aborted.
-        applied = max(self._runs, key=lambda run: run.added)
+        applied = max(self._runs, key=lambda run: run.added_count)
         for event in applied.events:
             backlog.tell(event)
         for name, count in applied.by_thread.items():
-            backlog.changed(name, changes=count)
+            backlog.note_changes(name, changes=count)
         return applied
 
-    def _imported(self) -> values.Imported:
+    def _import_batch(self) -> values.Imported:
         imported = bulk_append.append_imported(
             self._scheme,
             self._batch,
@@ -180,20 +180,22 @@ class _Run:
             run=self._journal.id,
             revision=self._journal.revision,
         )
-        closed = {each.name for each in self._batch if each.state is records.ThreadState.CLOSED}
+        closed = {
+            thread.name for thread in self._batch if thread.state is records.ThreadState.CLOSED
+        }
         batch = import_journal.Batch(
             imported.ids,
             tuple(name.id for name in imported.made),
             tuple(name.id for name in imported.made if name in closed),
             settings={
-                each.name.id: values.ThreadSettings(
-                    policy=each.kept.policy or "", own=each.kept.own
+                thread.name.id: values.ThreadSettings(
+                    policy=thread.kept.policy or "", own=thread.kept.own
                 )
-                for each in self._batch
-                if each.kept is not None and each.name in imported.made
+                for thread in self._batch
+                if thread.kept is not None and thread.name in imported.made
             },
         )
-        noted = self._journal.batch(self._number, batch, self._now)
+        noted = self._journal.batch_writes(self._number, batch, self._now)
         transactions.apply(*imported.writes, noted)
         return imported
 

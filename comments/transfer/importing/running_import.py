@@ -86,7 +86,9 @@ class RunningImport:
         added = sum(len(batch.ids) for _, batch in import_journal.batches(self.site, self.id))
         transactions.transaction(functools.partial(self._change, seen=self._seen, added=added))
 
-    def batch(self, number: int, batch: import_journal.Batch, now: datetime) -> ownership.Writes:
+    def batch_writes(
+        self, number: int, batch: import_journal.Batch, now: datetime
+    ) -> ownership.Writes:
         """Return the row for what a transaction adds, in this transaction.
 
         Raises:
@@ -97,25 +99,25 @@ class RunningImport:
             return ownership.Writes(import_journal.OWNER)
         first = (*batch.ids, *batch.entries, "threads")[0]
         key = f"{self.site}/{self.id}/{number:08}.{first}"
-        return import_journal.put(
+        return import_journal.batch_writes(
             event_rows.ImportBatchRow(key=event_rows.import_batch_key(key), at=now), batch
         )
 
     def _begin(self) -> str:
         file, now = self._file, self._clock()
         others = import_journal.check_no_undo(self.site)
-        self.revision = 1 + max((each.revision for each in others), default=0)
+        self.revision = 1 + max((other.revision for other in others), default=0)
         for number in range(1_000_000):
             name = _id(self.site, file, number)
-            found = import_journal.find(self.site, name)
-            if found is not None and (found.undone is not None or self._began >= found.ends):
+            earlier = import_journal.find(self.site, name)
+            if earlier is not None and (earlier.undone is not None or self._began >= earlier.ends):
                 continue
-            import_journal.check_not_undone(found)
+            import_journal.check_not_undone(earlier)
             new = import_journal.Import(
                 file.system, file.name, file.comments, 0, self._began, now, id=name
             )
             stored = msgspec.structs.replace(
-                found or new,
+                earlier or new,
                 file=file.name,
                 comments=file.comments,
                 digest=file.digest,
@@ -124,18 +126,18 @@ class RunningImport:
                 at=now,
                 resumed=now,
                 added=None,
-                process=import_process.own(),
+                process=import_process.own_mark(),
             )
-            transactions.apply(import_journal.store(self.site, stored))
+            transactions.apply(import_journal.import_writes(self.site, stored))
             return name
         raise errors.ImportRefused(
             "The file was imported and undone too often. Change the file, then import it."
         )
 
     def _change(self, **changed: object) -> None:
-        found = import_journal.find(self.site, self.id)
-        if found is not None:
-            writes = import_journal.changed(self.site, found, at=self._clock(), **changed)
+        stored = import_journal.find(self.site, self.id)
+        if stored is not None:
+            writes = import_journal.change_writes(self.site, stored, at=self._clock(), **changed)
             transactions.apply(writes)
 
 

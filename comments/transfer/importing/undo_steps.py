@@ -85,12 +85,12 @@ class UndoSteps:
             self.waiting = []
             kept = deleted = 0
             for name in names:
-                for found in self._delete(name):
-                    self.waiting += found.waiting
-                    kept += found.kept
-                    deleted += len(found.ids)
-                    if found.ids:
-                        yield len(found.ids)
+                for removal in self._delete(name):
+                    self.waiting += removal.waiting
+                    kept += removal.kept
+                    deleted += len(removal.ids)
+                    if removal.ids:
+                        yield len(removal.ids)
             # A comment may have been kept for one that was deleted after it.
             if not (kept and deleted):
                 return
@@ -103,19 +103,23 @@ class UndoSteps:
             is_last = part[-1] == batch.ids[0]
             if not is_last and not any(row.source for row in stored_rows(part)):
                 continue  # An earlier call has erased these.
-            found = self._applied(functools.partial(self._erase_part, name, part, is_last=is_last))
-            for each in found.voted:
-                backlog.voted(records.VotedComment(each))
-            yield len(found.ids)
+            removal = self._run_step(
+                functools.partial(self._erase_part, name, part, is_last=is_last)
+            )
+            for comment_id in removal.voted:
+                backlog.note_vote(records.VotedComment(comment_id))
+            yield len(removal.ids)
 
     def _erase_part(self, name: str, ids: Sequence[str], *, is_last: bool) -> bulk_removal.Removal:
-        found = bulk_removal.erase(ids, now=self._now, run=self._id)
+        removal = bulk_removal.erase(ids, now=self._now, run=self._id)
         row = reads.get(event_rows.import_batch_key(name))
         if row is None:
             return bulk_removal.Removal()
-        batch = msgspec.structs.replace(import_journal.content(row), is_erased=is_last)
-        transactions.apply(*found.writes, import_journal.put(row, batch), *_remark_writes(ids))
-        return found
+        batch = msgspec.structs.replace(import_journal.decode_batch(row), is_erased=is_last)
+        transactions.apply(
+            *removal.writes, import_journal.batch_writes(row, batch), *_remark_writes(ids)
+        )
+        return removal
 
     def _delete(self, name: str) -> Iterator[bulk_removal.Removal]:
         for part in _parts(import_journal.get_batch(name)):
@@ -125,14 +129,14 @@ class UndoSteps:
             self._delete_votes(part)
             answers = self._answers_in({thread_of(row) for row in stored})
             here = [row.key.id() for row in stored]
-            found = self._applied(functools.partial(self._deleted, here, answers))
-            for each in answers.values():
-                each.difference_update(found.ids)
-            yield found
+            removal = self._run_step(functools.partial(self._delete_comments, here, answers))
+            for ids in answers.values():
+                ids.difference_update(removal.ids)
+            yield removal
 
     def _delete_votes(self, ids: Sequence[str]) -> None:
         """Delete the remaining votes on erased comments."""
-        keys = [vote_rows.votes_due_key(each) for each in ids]
+        keys = [vote_rows.votes_due_key(comment_id) for comment_id in ids]
         for due in reads.get_multi(keys):
             if due is not None:
                 cast_vote.count(due.key.id(), now=self._now)
@@ -143,24 +147,26 @@ class UndoSteps:
             name: self._answers[name] if name in self._answers else bulk_removal.answers(name)
             for name in names
         }
-        return {key: ids for found in self._answers.values() for key, ids in found.items()}
+        return {key: ids for answers in self._answers.values() for key, ids in answers.items()}
 
-    def _deleted(self, ids: Sequence[str], answers: bulk_removal.Answered) -> bulk_removal.Removal:
-        found = bulk_removal.delete(ids, answers, now=self._now, run=self._id)
+    def _delete_comments(
+        self, ids: Sequence[str], answers: bulk_removal.Answered
+    ) -> bulk_removal.Removal:
+        removal = bulk_removal.delete(ids, answers, now=self._now, run=self._id)
         stored = import_journal.get(self._site, self._id)
-        transactions.apply(*found.writes)
-        if found.ids:
+        transactions.apply(*removal.writes)
+        if removal.ids:
             transactions.apply(
-                import_journal.changed(
+                import_journal.change_writes(
                     self._site,
                     stored,
-                    removed=stored.removed + len(found.ids),
-                    revision=max(stored.revision, found.revision),
+                    removed=stored.removed + len(removal.ids),
+                    revision=max(stored.revision, removal.revision),
                 ),
-                *map(leftovers.of_thread, found.emptied),
-                *_remark_writes(found.ids),
+                *map(leftovers.deletion_writes, removal.emptied),
+                *_remark_writes(removal.ids),
             )
-        return found
+        return removal
 
     def _end(self, name: str) -> None:
         """Delete the threads that a batch made, if they are empty, and then the batch."""
@@ -168,9 +174,9 @@ class UndoSteps:
         if batch is None:
             return
         for thread in batch.threads:
-            found = records.ThreadName(self._site, thread)
-            sharding.gather(found)
-            delete = functools.partial(_delete_thread, found, batch.settings_of(thread))
+            thread_name = records.ThreadName(self._site, thread)
+            sharding.gather(thread_name)
+            delete = functools.partial(_delete_thread, thread_name, batch.settings_of(thread))
             transactions.transaction(delete)
         transactions.transaction(functools.partial(self._delete_batch, name))
 
@@ -178,61 +184,61 @@ class UndoSteps:
         row = reads.get(event_rows.import_batch_key(name))
         if row is None:
             return
-        batch = import_journal.content(row)
+        batch = import_journal.decode_batch(row)
         stored = import_journal.get(self._site, self._id)
         kept = stored.kept + len(stored_rows(batch.ids))
         transactions.apply(
-            import_journal.changed(self._site, stored, kept=kept),
-            import_journal.gone(row),
-            audit_log.without(batch.entries),
+            import_journal.change_writes(self._site, stored, kept=kept),
+            import_journal.batch_deletion_writes(row),
+            audit_log.removal_writes(batch.entries),
         )
 
     def _remove_counters(self) -> None:
-        names = counters(self._site, self._id)
+        names = unchanged_counters(self._site, self._id)
         for name in names:
             with contextlib.suppress(errors.NotFound):  # Another process has removed it.
                 declarations.remove(self._site, name, now=self._now)
         if names:
-            declared_backfill.run(self._site)
+            declared_backfill.complete(self._site)
 
     def _note_waiting(self) -> None:
         stored = import_journal.get(self._site, self._id)
         if stored.waiting != len(self.waiting):
-            noted = import_journal.changed(self._site, stored, waiting=len(self.waiting))
+            noted = import_journal.change_writes(self._site, stored, waiting=len(self.waiting))
             transactions.apply(noted)
 
     def _mark(self) -> None:
         stored = import_journal.get(self._site, self._id)
         if stored.is_being_undone and not import_journal.batch_names(self._site, self._id):
-            transactions.apply(import_journal.changed(self._site, stored, undone=self._now))
+            transactions.apply(import_journal.change_writes(self._site, stored, undone=self._now))
 
-    def _applied(self, body: Callable[[], bulk_removal.Removal]) -> bulk_removal.Removal:
+    def _run_step(self, body: Callable[[], bulk_removal.Removal]) -> bulk_removal.Removal:
         """Run a step, and report its events and threads."""
         runs: list[bulk_removal.Removal] = []
 
-        def noted() -> None:
+        def note() -> None:
             runs.append(body())
 
-        transactions.transaction(noted)
+        transactions.transaction(note)
         # If the answer to a commit is lost, the next run finds nothing left to do.
-        found = max(runs, key=lambda run: len(run.ids))
-        self._told(found.events)
-        for event in found.events:
+        removal = max(runs, key=lambda run: len(run.ids))
+        self._told(removal.events)
+        for event in removal.events:
             backlog.tell(event)
-        self.threads.update(dict.fromkeys(found.threads))
-        return found
+        self.threads.update(dict.fromkeys(removal.threads))
+        return removal
 
 
-def counters(site: str, import_id: str) -> tuple[str, ...]:
+def unchanged_counters(site: str, import_id: str) -> tuple[str, ...]:
     """Return the counters that an import declared and that nobody has changed since."""
     declared = import_journal.get(site, import_id).counters
     known = declarations.of_site(site).counters
-    return tuple(each.declaration.name for each in known if each.declaration in declared)
+    return tuple(counter.declaration.name for counter in known if counter.declaration in declared)
 
 
 def stored_rows(ids: Sequence[str]) -> list[comment_rows.CommentRow]:
     """Return the stored ones of these comments."""
-    rows = reads.get_multi([comment_rows.comment_key(each) for each in ids])
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     return [row for row in rows if row is not None]
 
 
@@ -250,8 +256,12 @@ def _parts(batch: import_journal.Batch | None) -> Iterator[Sequence[str]]:
 
 def _remark_writes(ids: Sequence[str]) -> tuple[ownership.Writes, ...]:
     """Return the writes that delete what others noted about comments."""
-    return retention_marks.without(ids), reports.without(ids), classifier_answers.without(ids)
+    return (
+        retention_marks.deletion_writes(ids),
+        reports.deletion_writes(ids),
+        classifier_answers.deletion_writes(ids),
+    )
 
 
 def _delete_thread(name: records.ThreadName, made: values.ThreadSettings) -> None:
-    transactions.apply(*bulk_removal.delete_thread(name, made))
+    transactions.apply(*bulk_removal.thread_deletion_writes(name, made))

@@ -32,8 +32,8 @@ class ExportLine(NamedTuple):
 
 
 _TYPES = {
-    each.__struct_config__.tag: each
-    for each in (
+    shape.__struct_config__.tag: shape
+    for shape in (
         export_lines.HeaderLine,
         export_lines.SettingsLine,
         export_lines.CounterLine,
@@ -65,32 +65,32 @@ def read(path: Path) -> Iterator[ExportLine]:
     _check_header(path, next(lines, None))
     for line in lines:
         last = line.number
-        found = _decoded(path, line)
-        value: Any = found.value
+        export_line = _decode_line(path, line)
+        value: Any = export_line.value
         if end is not None:
             raise _bad(path, last, f"this line comes after the end line {end.number}")
         if isinstance(value, export_lines.EndLine):
-            end = found
+            end = export_line
             _check_end(path, last, value, numbers, digest.hexdigest())
         elif isinstance(value, export_lines.HeaderLine):
             raise _bad(path, last, "the file has a second header. Import one export per file")
         else:
             digest.update(f"{line.text.strip()}\n".encode(errors="surrogatepass"))
             numbers[type(value).__name__] += 1
-            yield found
+            yield export_line
     if end is None:
         said = "the file is cut off: its last line is not the end line of an export"
         raise _bad(path, last, said)
 
 
-def time(path: Path) -> datetime:
+def export_time(path: Path) -> datetime:
     """Return when the export was made.
 
     Raises:
         errors.BadImport: the file does not begin with a header, or its time is in the future.
     """
     first = next((line for line in source_files.lines(path) if line.text.strip()), None)
-    header: Any = None if first is None else _decoded(path, first).value
+    header: Any = None if first is None else _decode_line(path, first).value
     if not isinstance(header, export_lines.HeaderLine):
         raise errors.BadImport(str(path), 1, _NO_HEADER)
     made = header.time.replace(tzinfo=header.time.tzinfo or UTC)
@@ -109,7 +109,7 @@ def is_impossible(moment: datetime) -> bool:
 def _check_header(path: Path, line: source_files.Line | None) -> None:
     if line is None:
         raise _bad(path, None, "the file is empty")
-    header: Any = _decoded(path, line).value
+    header: Any = _decode_line(path, line).value
     if not isinstance(header, export_lines.HeaderLine) or header.format != export_lines.FORMAT:
         raise _bad(path, line.number, _NO_HEADER)
     if header.version != export_lines.VERSION:
@@ -130,9 +130,9 @@ def _check_end(
         ("comments", end.comments, export_lines.CommentLine),
         ("audit entries", end.audit, export_lines.AuditLine),
     ):
-        found = numbers[kind.__name__]
-        if stated is not None and stated != found:
-            message = f"{name}: {stated} here, but {found} in the file. {_ADVICE}"
+        count = numbers[kind.__name__]
+        if stated is not None and stated != count:
+            message = f"{name}: {stated} here, but {count} in the file. {_ADVICE}"
             raise _bad(path, number, message)
     if end.sha256 and end.sha256 != digest:
         raise _bad(path, number, f"the lines above do not match the digest here. {_ADVICE}")
@@ -142,7 +142,7 @@ def _bad(path: Path, number: int | None, message: str) -> errors.BadImport:
     return errors.BadImport(str(path), number, message)
 
 
-def _decoded(path: Path, line: source_files.Line) -> ExportLine:
+def _decode_line(path: Path, line: source_files.Line) -> ExportLine:
     """Decode a line; a line of an unknown kind has no value."""
     try:
         fields = decoders.json(dict[str, Any]).decode(line.text)
@@ -154,11 +154,13 @@ def _decoded(path: Path, line: source_files.Line) -> ExportLine:
     if type_ is None:
         return ExportLine(line.number, None, (*unknown, f"lines of the unknown kind {_name(kind)}"))
     try:
-        value: Any = decoders.converted(fields, type_)
+        value: Any = decoders.convert(fields, type_)
     except msgspec.ValidationError as error:
         raise errors.BadImport(str(path), line.number, f"{kind}: {error}") from error
     known = {"kind", *type_.__struct_fields__}
-    more = (f"unknown fields {_name(each)} of {kind} lines" for each in fields if each not in known)
+    more = (
+        f"unknown fields {_name(field)} of {kind} lines" for field in fields if field not in known
+    )
     return ExportLine(line.number, value, (*unknown, *more))
 
 

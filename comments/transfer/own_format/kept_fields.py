@@ -42,7 +42,7 @@ class KeptFields:
 
     def thread(self, given: export_lines.ThreadLine) -> import_source.SourceThread:
         """Convert a thread."""
-        thread_id = self._cleaned("id", thread_ids.canonical_id, given.id)
+        thread_id = self._clean("id", thread_ids.canonical_id, given.id)
         page = self.page(given)
         return import_source.SourceThread(
             key=thread_id,
@@ -79,7 +79,7 @@ class KeptFields:
             source=self._text("source", given.source),
         )
         if not is_erased:
-            kept = self._kept(given, kept, author, page)
+            kept = self._moved_comment(given, kept, author, page)
         return import_source.SourceComment(
             system=imported_ids.OWN,
             id=self._comment_id("id", given.id),
@@ -107,11 +107,11 @@ class KeptFields:
             raise self.bad("title", "contains control characters")
         return naming.Brought(
             title,
-            self._cleaned("url", cleaning.clean_website, given.url),
-            self._cleaned("categories", categories.canonical_set, given.categories),
+            self._clean("url", cleaning.clean_website, given.url),
+            self._clean("categories", categories.canonical_set, given.categories),
         )
 
-    def _kept(
+    def _moved_comment(
         self,
         given: export_lines.CommentLine,
         kept: records.MovedComment,
@@ -133,10 +133,12 @@ class KeptFields:
             stood=given.stood,
             judged=self._time("judged", given.judged),
             brought=brought,
-            votes=tuple(sorted(self._cast(given, author))),
+            votes=tuple(sorted(self._cast_votes(given, author))),
         )
 
-    def _cast(self, given: export_lines.CommentLine, author: str) -> Iterable[tuple[str, int]]:
+    def _cast_votes(
+        self, given: export_lines.CommentLine, author: str
+    ) -> Iterable[tuple[str, int]]:
         for voter, value in given.votes.items():
             if not voter or not value or self._author(voter, "votes") == author:
                 raise self.bad(
@@ -145,7 +147,7 @@ class KeptFields:
             yield voter, value
 
     def _votes(self, field: str, count: int, cast: Iterable[int], value: int) -> int:
-        least = sum(1 for each in cast if each == value)
+        least = sum(1 for vote in cast if vote == value)
         if count < least:
             raise self.bad(field, f"{count} is less than the {least} single votes")
         return count
@@ -185,7 +187,7 @@ class KeptFields:
         return text
 
     def _text(self, field: str, text: str) -> str:
-        self._cleaned(field, sanitizing.check, text)
+        self._clean(field, sanitizing.check, text)
         return text
 
     def _time(self, field: str, moment: datetime | None) -> datetime | None:
@@ -197,7 +199,7 @@ class KeptFields:
         except OverflowError as error:
             raise self.bad(field, "is not between the years 1 and 9999") from error
 
-    def _cleaned(self, field: str, clean: Callable[..., T], value: object) -> T:
+    def _clean(self, field: str, clean: Callable[..., T], value: object) -> T:
         try:
             return clean(value)
         except errors.BadInput as error:

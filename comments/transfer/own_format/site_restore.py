@@ -67,7 +67,7 @@ def read(path: Path) -> SiteParts:
             match line.value:
                 case export_lines.SettingsLine():
                     settings = line.value
-                    scheme = _checked(settings)
+                    scheme = _check_settings(settings)
                 case export_lines.CounterLine() as given:
                     counter = declared_counters.declare(
                         given.name, given.where, given.by, given.sum
@@ -83,7 +83,7 @@ def read(path: Path) -> SiteParts:
     return SiteParts(settings, scheme, tuple(counters.values()))
 
 
-def _checked(settings: export_lines.SettingsLine) -> sorthash.Scheme:
+def _check_settings(settings: export_lines.SettingsLine) -> sorthash.Scheme:
     """Check a site's settings, and return the scheme of its sort hashes."""
     for origin in settings.origins:
         web_origins.check(origin)
@@ -91,10 +91,10 @@ def _checked(settings: export_lines.SettingsLine) -> sorthash.Scheme:
     categories.canonical_set(settings.categories, categories.MOST_OF_SITE)
     for address in settings.moderators:
         mail_addresses.check(address)
-    post_limits.changed(records.OwnPostLimits(), _values(settings.post_limits))
+    post_limits.change(records.OwnPostLimits(), _values(settings.post_limits))
     for name, value in _values(settings.budget).items():
-        budgets.changed(records.Budget(), name, value)
-    site_options.changed(site_options.SiteOptions(), _values(settings.options))
+        budgets.change(records.Budget(), name, value)
+    site_options.change(site_options.SiteOptions(), _values(settings.options))
     _rules(settings.moderation)
     given = settings.scheme
     return site_settings.checked_scheme(
@@ -108,12 +108,12 @@ def _values(struct: msgspec.Struct) -> dict[str, Any]:
 
 def _rules(given: export_lines.ExportedModeration) -> tuple[rules.Rule, ...]:
     try:
-        found = tuple(decoders.converted(each, rules.Rule) for each in given.rules)
+        site_rules = tuple(decoders.convert(rule, rules.Rule) for rule in given.rules)
     except msgspec.ValidationError as error:
         raise errors.BadInput("rules", "unknown-value", allowed=str(error)) from error
-    for each in found:
-        rules.check(each)
-    return found
+    for rule in site_rules:
+        rules.check(rule)
+    return site_rules
 
 
 def _check_entry(entry: export_lines.AuditLine) -> None:
@@ -137,7 +137,7 @@ def apply_settings(
         return
     journal.note_settings()
     if parts.scheme is not None and not thread_info.has_threads(site_id):
-        _reshape(site_id, parts.scheme)
+        _set_scheme(site_id, parts.scheme)
     site_settings.change(
         site_id,
         origins=settings.origins,
@@ -151,35 +151,37 @@ def apply_settings(
         budget=_values(settings.budget),
         options=_values(settings.options),
     )
-    _moderate(site_id, settings.moderation, now)
+    _restore_moderation(site_id, settings.moderation, now)
 
 
-def _reshape(site_id: str, scheme: sorthash.Scheme) -> None:
+def _set_scheme(site_id: str, scheme: sorthash.Scheme) -> None:
     def body() -> None:
         row = reads.get(comment_rows.site_key(site_id))
         if row is not None and site_settings.stored_scheme(row) != scheme:
-            transactions.apply(site_settings.reshape(row, scheme))
+            transactions.apply(site_settings.scheme_writes(row, scheme))
 
     transactions.transaction(body)
     site_settings.COPIES.get().drop(site_id)
 
 
-def _moderate(site_id: str, given: export_lines.ExportedModeration, now: datetime) -> None:
-    added = [rulebook.Ban(each.author, each.until, each.shadow) for each in given.bans]
+def _restore_moderation(
+    site_id: str, given: export_lines.ExportedModeration, now: datetime
+) -> None:
+    added = [rulebook.Ban(ban.author, ban.until, ban.shadow) for ban in given.bans]
 
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
-        known = {each.author for each in book.bans}
+        known = {ban.author for ban in book.bans}
         return msgspec.structs.replace(
             book,
             policy=given.policy,
             close_after=given.close_after,
             reports=given.reports,
             rules=_rules(given),
-            bans=(*book.bans, *(each for each in added if each.author not in known)),
+            bans=(*book.bans, *(ban for ban in added if ban.author not in known)),
         )
 
     def body() -> None:
-        before, after, writes = rulebook.changed(site_id, change, now=now)
+        before, after, writes = rulebook.change_writes(site_id, change, now=now)
         if before != after:
             transactions.apply(writes)
 
@@ -196,14 +198,14 @@ def declare_counters(
     """
     site_id = journal.site
     known = declarations.of_site(site_id)
-    new = [each for each in parts.counters if known.get(each.name) is None]
-    present = [each.name for each in parts.counters if known.get(each.name) is not None]
+    new = [counter for counter in parts.counters if known.get(counter.name) is None]
+    present = [counter.name for counter in parts.counters if known.get(counter.name) is not None]
     journal.note_counters(new)
-    for each in new:
-        declarations.add(site_id, each, now=now)
+    for counter in new:
+        declarations.add(site_id, counter, now=now)
     if new:
-        declared_backfill.run(site_id)
-    return [each.name for each in new], present
+        declared_backfill.complete(site_id)
+    return [counter.name for counter in new], present
 
 
 def add_audit_log(
@@ -220,8 +222,8 @@ def add_audit_log(
     """
     added = present = 0
     for number, part in enumerate(_parts(path)):
-        found = [_entry(journal.site, each, id_of) for each in part]
-        add = functools.partial(_add, journal, number, found, now)
+        entries = [_entry(journal.site, line, id_of) for line in part]
+        add = functools.partial(_add, journal, number, entries, now)
         more = transactions.transaction(add)
         added += more
         present += len(part) - more
@@ -243,10 +245,10 @@ def _add(
     found: Sequence[records.Audit],
     now: datetime,
 ) -> int:
-    writes = audit_log.imported(found)
+    writes = audit_log.import_writes(found)
     entries = tuple(row.key.id() for row in writes.insert)
     batch = import_journal.Batch((), entries=entries)
-    transactions.apply(writes, journal.batch(number, batch, now))
+    transactions.apply(writes, journal.batch_writes(number, batch, now))
     return len(entries)
 
 

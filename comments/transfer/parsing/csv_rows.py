@@ -63,7 +63,7 @@ def read(path: Path, required: Collection[str]) -> Iterator[Fields]:
         if not any(value.strip() for value in row):
             continue
         if len(row) != len(names):
-            raise errors.BadImport(str(path), start, _ragged(row, names, delimiter))
+            raise errors.BadImport(str(path), start, _ragged_row_text(row, names, delimiter))
         yield Fields(path, start, dict(zip(names, row, strict=True)), has_strays=lines.strays > 0)
         lines.strays = 0
 
@@ -107,7 +107,7 @@ def _check_header(path: Path, line: int, names: Sequence[str], required: Collect
         raise errors.BadImport(str(path), line, message)
 
 
-def _ragged(row: Sequence[str], names: Sequence[str], delimiter: str) -> str:
+def _ragged_row_text(row: Sequence[str], names: Sequence[str], delimiter: str) -> str:
     separator = "a tab" if delimiter == "\t" else f'"{delimiter}"'
     return (
         f"the row has {len(row)} values, but the header names {len(names)} columns; put quotation "
@@ -116,5 +116,5 @@ def _ragged(row: Sequence[str], names: Sequence[str], delimiter: str) -> str:
 
 
 def _reason(error: csv.Error) -> str:
-    found = next((text for part, text in _REASONS.items() if part in str(error)), str(error))
-    return f"invalid CSV: {found}"
+    reason = next((text for part, text in _REASONS.items() if part in str(error)), str(error))
+    return f"invalid CSV: {reason}"

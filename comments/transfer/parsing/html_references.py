@@ -16,23 +16,23 @@ _REFERENCE = re.compile("&#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}));?")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 _CONTROLS = frozenset(range(0x20)) - {0x09, 0x0A, 0x0D}
-_MARK = "\ud800"  # Stands for a control character; `joined` leaves no half of a character.
+_MARK = "\ud800"  # Stands for a control character; `join_halves` leaves no half of a character.
 _HALVES = range(0xD800, 0xE000)
 
 
-def repaired(text: str) -> tuple[str, list[str]]:
+def repair(text: str) -> tuple[str, list[str]]:
     """Join references to halves, and remove those to control characters.
 
     Return the text and a remark for each correction.
     """
-    whole, remarks = joined(text)
-    marked = _replaced(whole, _CONTROLS.__contains__, lambda _: _MARK)
+    whole, remarks = join_halves(text)
+    marked = _replace(whole, _CONTROLS.__contains__, lambda _: _MARK)
     return marked.replace(_MARK, ""), remarks + [CONTROL] * marked.count(_MARK)
 
 
-def joined(text: str) -> tuple[str, list[str]]:
+def join_halves(text: str) -> tuple[str, list[str]]:
     """Join references to halves; a single half becomes U+FFFD."""
-    halves = _replaced(text, _HALVES.__contains__, chr)
+    halves = _replace(text, _HALVES.__contains__, chr)
     if halves == text:
         return text, []
     whole, pairs = _PAIR.subn(_character, halves)
@@ -40,12 +40,12 @@ def joined(text: str) -> tuple[str, list[str]]:
     return whole, [PAIRS] * pairs + [record_fields.HALVES] * others
 
 
-def _replaced(text: str, is_wrong: Callable[[int], bool], replace: Callable[[int], str]) -> str:
-    def replaced(match: re.Match[str]) -> str:
+def _replace(text: str, is_wrong: Callable[[int], bool], replace: Callable[[int], str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         code = int(match[1], 16) if match[1] else int(match[2])
         return replace(code) if is_wrong(code) else match[0]
 
-    return _REFERENCE.sub(replaced, text) if "&#" in text else text
+    return _REFERENCE.sub(replacement, text) if "&#" in text else text
 
 
 def _character(pair: re.Match[str]) -> str:

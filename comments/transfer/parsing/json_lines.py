@@ -37,12 +37,12 @@ def records(path: Path, *, what: str) -> Iterator[Fields]:
     The file is a list, an object with a list `results` or `data`, or has one object on each line;
     blank lines and lines that begin with "#" are ignored. `what` names the format in errors.
     """
-    with source_files.opened_text(path) as file:
+    with source_files.open_text(path) as file:
         head = file.read(_HEAD).lstrip()
     if head.startswith("["):
         return json_reader.items(path, "item", what=what, unit=_UNIT)
-    if found := _LIST_IN_OBJECT.search(head.partition("[")[0].rstrip()):
-        return json_reader.items(path, f"{found[1]}.item", what=what, unit=_UNIT)
+    if match := _LIST_IN_OBJECT.search(head.partition("[")[0].rstrip()):
+        return json_reader.items(path, f"{match[1]}.item", what=what, unit=_UNIT)
     first_line = head.partition("\n")[0].strip()
     if not first_line.startswith(("{", _HEADER)) or first_line == "{":
         reason = f"the file is not {what}: it is neither a JSON list nor lines of JSON"

@@ -43,7 +43,7 @@ def items(
     """
     *keys, _ = prefix.split(".")
     number, is_found = 0, False
-    with source_files.opened_text(path) as file:
+    with source_files.open_text(path) as file:
         text = _Text(path, file)
         for _ in _places(text, keys):
             if text.peek() != "[":
@@ -142,7 +142,7 @@ class _Text:
                 # A number at the end of the buffer may have more digits.
                 if end < len(self._buffer) or self._is_at_end:
                     start, self._at = self._at, end
-                    return self._repaired(value, start)
+                    return self._repair(value, start)
             self._fill()
 
     def skip(self) -> None:
@@ -153,12 +153,12 @@ class _Text:
         for _ in self.parts():
             self.value()
 
-    def _repaired(self, value: object, start: int) -> object:
+    def _repair(self, value: object, start: int) -> object:
         """Decode the value that has just been read again, if it has stray bytes."""
         if stray_bytes.FOUND.search(self._buffer, start, self._at) is None:
             return value
         try:
-            text, strays = stray_bytes.repaired(self._buffer[start : self._at])
+            text, strays = stray_bytes.repair(self._buffer[start : self._at])
         except ValueError:
             raise self.bad(stray_bytes.REFUSAL, start) from None
         self.strays += strays

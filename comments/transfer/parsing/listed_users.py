@@ -25,12 +25,14 @@ class ListedUser(NamedTuple):
 
 def corrections(fields: Fields) -> tuple[str, ...]:
     """Return what was corrected in the record of a user."""
-    return tuple(each.what for each in fields.remarks if isinstance(each, import_source.Corrected))
+    return tuple(
+        remark.what for remark in fields.remarks if isinstance(remark, import_source.Corrected)
+    )
 
 
-def left_out(fields: Fields) -> Iterator[import_source.LeftOut]:
+def omissions(fields: Fields) -> Iterator[import_source.LeftOut]:
     """Yield the data in the record of a user that is not imported."""
-    return (each for each in fields.remarks if isinstance(each, import_source.LeftOut))
+    return (remark for remark in fields.remarks if isinstance(remark, import_source.LeftOut))
 
 
 def author(comment: Fields, key: str | None, users: Mapping[str, ListedUser]) -> ListedUser:
@@ -39,8 +41,8 @@ def author(comment: Fields, key: str | None, users: Mapping[str, ListedUser]) ->
         return ListedUser()
     user = users.get(key)
     if user is None:
-        comment.corrected(MISSING)
+        comment.note_correction(MISSING)
         return ListedUser(account=key)
     for what in user.corrections:
-        comment.corrected(what)
+        comment.note_correction(what)
     return user

@@ -70,7 +70,7 @@ class Fields:
         self._values = values
         self._unit = unit
         if has_strays:
-            self.corrected(stray_bytes.CORRECTION)
+            self.note_correction(stray_bytes.CORRECTION)
 
     def __contains__(self, name: str) -> bool:
         """Return whether the record has a value in this field that is not empty."""
@@ -84,11 +84,11 @@ class Fields:
         """Return the error that this record is invalid."""
         return errors.BadImport(str(self._path), self.number, message, self._unit)
 
-    def corrected(self, what: str) -> None:
+    def note_correction(self, what: str) -> None:
         """Note a correction of this record."""
         self.remarks.append(import_source.Corrected(self.number, what))
 
-    def left_out(self, names: Mapping[str, str], kept: Collection[str] | None = None) -> None:
+    def leave_out(self, names: Mapping[str, str], kept: Collection[str] | None = None) -> None:
         """Note the fields with data that is not imported. `names` maps fields to plural nouns.
 
         If `kept` names the fields that are imported, all other fields are noted by their names.
@@ -111,9 +111,9 @@ class Fields:
         values = self._values.get(name)
         if values is None:
             return []
-        if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
+        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
             raise self._unfit(name, "a list of JSON objects", values)
-        return [self._inner(each) for each in values]
+        return [self._inner(value) for value in values]
 
     def text(self, name: str) -> str:
         """Return a text; "" if the field is missing or null. A number becomes its digits."""
@@ -123,12 +123,12 @@ class Fields:
         if isinstance(value, str):
             whole = _SURROGATES.sub("\ufffd", value)
             if whole != value:
-                self.corrected(HALVES)
+                self.note_correction(HALVES)
             return whole
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-            self.corrected(WHOLE)
+            self.note_correction(WHOLE)
             return str(int(value))
         raise self._unfit(name, "a text", value)
 
@@ -149,7 +149,7 @@ class Fields:
         text = self.text(name).strip()
         return None if text in {"", "0"} else text
 
-    def flag(self, name: str) -> bool:
+    def is_true(self, name: str) -> bool:
         """Return a truth value: a boolean, 0 or 1, or their names."""
         value = self._plain(name)
         text = "" if value is None else str(value).strip().lower()
@@ -163,7 +163,7 @@ class Fields:
         """Return a number of votes; 0 if the field is missing or null."""
         number = self.score(name)
         if number < 0:
-            self.corrected(NEGATIVE)
+            self.note_correction(NEGATIVE)
         return max(number, 0)
 
     def score(self, name: str) -> int:
@@ -189,18 +189,18 @@ class Fields:
         value = self._plain(name)
         for _ in range(2):  # Twikoo's importer wraps a text in a second text.
             if isinstance(value, str):
-                value = self._decoded(name, value)
+                value = self._decode_json(name, value)
         if value is None:
             return 0
         if not isinstance(value, list):
             raise self._unfit(name, "a list", value)
-        return len({str(each) for each in value})
+        return len({str(item) for item in value})
 
     def website(self, name: str) -> str:
         """Return a web address. A host without a scheme gets one."""
         text = self.text(name).strip()
         if _HOST.fullmatch(text):
-            self.corrected(NO_SCHEME)
+            self.note_correction(NO_SCHEME)
             return f"http://{text}"
         return text
 
@@ -221,32 +221,32 @@ class Fields:
         if _NUMBER.fullmatch(text):
             return self._since_1970(name, Decimal(text), milliseconds=milliseconds)
         try:
-            found = import_source.moment(self._path, self.number, text, self._unit)
+            moment = import_source.moment(self._path, self.number, text, self._unit)
         except errors.BadImport as error:
             raise self._unfit(name, f"a time such as {_EXAMPLE}", value) from error
         if datetime.fromisoformat(text).tzinfo is None:
-            self.corrected(NO_ZONE)
-        return found
+            self.note_correction(NO_ZONE)
+        return moment
 
     def required_moment(self, *names: str, milliseconds: bool = False) -> datetime:
         """Return the time of the first of these fields that has one."""
         for name in names:
-            found = self.moment(name, milliseconds=milliseconds)
-            if found is not None:
-                return found
+            moment = self.moment(name, milliseconds=milliseconds)
+            if moment is not None:
+                return moment
         raise self.bad(f'"{names[0]}" is missing')
 
     def _since_1970(self, name: str, number: Decimal, *, milliseconds: bool) -> datetime:
         is_large = abs(number) >= _MILLISECONDS
         if number and is_large != milliseconds:
-            self.corrected(MILLISECONDS if is_large else SECONDS)
+            self.note_correction(MILLISECONDS if is_large else SECONDS)
         seconds = number / 1000 if is_large else number
         try:
             return _EPOCH + timedelta(microseconds=int(seconds * 1_000_000))
         except OverflowError as error:
             raise self._unfit(name, "a time", number) from error
 
-    def _decoded(self, name: str, text: str) -> object:
+    def _decode_json(self, name: str, text: str) -> object:
         """Decode JSON in a text; "" becomes None."""
         try:
             return json.loads(text) if text.strip() else None

@@ -1,6 +1,6 @@
 """Open the files that formats read, packed with gzip or not, in bounded memory.
 
-`watched` limits how much a packed file may unpack to, and lets a caller do something while a file
+`watching` limits how much a packed file may unpack to, and lets a caller do something while a file
 is read: a small packed file can unpack to many gigabytes that contain no comment.
 """
 
@@ -38,10 +38,10 @@ _WATCH: contextvars.ContextVar[_Watch | None] = contextvars.ContextVar("watch", 
 
 
 @contextlib.contextmanager
-def watched(most: int, progress: Callable[[], object]) -> Iterator[None]:
+def watching(most: int, progress: Callable[[], object]) -> Iterator[None]:
     """Refuse files that have more than `most` bytes, and call `progress` while files are read.
 
-    This applies to the files that `opened` opens inside the `with` block.
+    This applies to the files that `open_file` opens inside the `with` block.
     """
     token = _WATCH.set(_Watch(most, progress))
     try:
@@ -73,7 +73,7 @@ class _WatchedFile(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[io.BufferedReader]:
+def open_file(path: Path) -> Iterator[io.BufferedReader]:
     """Open a file for reading, and unpack it if it is a gzip file.
 
     Raises:
@@ -88,9 +88,9 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
                 raise errors.BadImport(str(path), None, reason)
             if head.startswith(_GZIP):
                 with gzip.GzipFile(fileobj=file) as unpacked:
-                    yield _buffered(path, unpacked)
+                    yield _buffered_reader(path, unpacked)
             else:
-                yield _buffered(path, file)
+                yield _buffered_reader(path, file)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         reason = f"the compressed file is damaged or incomplete: {error}"
         raise errors.BadImport(str(path), None, reason) from error
@@ -98,7 +98,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
         raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
 
 
-def _buffered(path: Path, file: io.BufferedReader | gzip.GzipFile) -> io.BufferedReader:
+def _buffered_reader(path: Path, file: io.BufferedReader | gzip.GzipFile) -> io.BufferedReader:
     watch = _WATCH.get()
     if watch is not None:
         return io.BufferedReader(_WatchedFile(path, file, watch), _CHUNK)
@@ -106,16 +106,16 @@ def _buffered(path: Path, file: io.BufferedReader | gzip.GzipFile) -> io.Buffere
 
 
 @contextlib.contextmanager
-def opened_text(path: Path, encoding: str = "") -> Iterator[io.TextIOWrapper]:
+def open_text(path: Path, encoding: str = "") -> Iterator[io.TextIOWrapper]:
     """Open a text file, which is UTF-8, or UTF-16 with a byte order mark, or has an `encoding`.
 
     Line ends stay as they are, and only a line feed ends a line. Bytes that are not valid become
     lone surrogates (`stray_bytes`), except in UTF-16.
 
     Raises:
-        errors.BadImport: as `opened`, or the file is broken UTF-16.
+        errors.BadImport: as `open_file`, or the file is broken UTF-16.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         if not encoding:
             encoding = "utf-16" if file.peek(2).startswith(_UTF_16) else "utf-8-sig"
         text = io.TextIOWrapper(file, encoding=encoding, errors="surrogateescape", newline="\n")
@@ -137,7 +137,7 @@ class Line(NamedTuple):
 def lines(path: Path) -> Iterator[Line]:
     """Yield the lines of a file in UTF-8. A byte order mark is dropped."""
     number = 0
-    with opened(path) as file:
+    with open_file(path) as file:
         while data := file.readline(MAX_LINE + 1):
             number += 1
             if len(data) > MAX_LINE:

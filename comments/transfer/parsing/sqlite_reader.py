@@ -51,11 +51,11 @@ class Database:
         if not self._connection.execute(is_table, (table,)).fetchall():
             raise self._bad(f'the file is not {title}: it has no table "{table}"')
         query = "SELECT name FROM pragma_table_info(?)"
-        found = [bytes(name).decode() for (name,) in self._connection.execute(query, (table,))]
+        names = [bytes(name).decode() for (name,) in self._connection.execute(query, (table,))]
         for name in required:
-            if name not in found:
+            if name not in names:
                 raise self._bad(f'the file is not {title}: table "{table}" has no column "{name}"')
-        return found
+        return names
 
     def rows(
         self, table: str, columns: Collection[str], order: str, *, noted: Collection[str] = ()
@@ -64,13 +64,15 @@ class Database:
 
         Of the columns that are only `noted`, at most one character of the value is returned.
         """
-        names = ", ".join(_shortened(each) if each in noted else _quoted(each) for each in columns)
-        number = f"CASE typeof({_quoted(order)}) WHEN 'integer' THEN {_quoted(order)} END"
-        ids = f"SELECT rowid FROM {_quoted(table)} ORDER BY {number}, rowid"  # noqa: S608 - quoted
-        query = f"SELECT {names} FROM {_quoted(table)} WHERE rowid = ?"  # noqa: S608 - same
+        names = ", ".join(
+            _shortened_column(column) if column in noted else _quote(column) for column in columns
+        )
+        number = f"CASE typeof({_quote(order)}) WHEN 'integer' THEN {_quote(order)} END"
+        ids = f"SELECT rowid FROM {_quote(table)} ORDER BY {number}, rowid"  # noqa: S608 - quoted
+        query = f"SELECT {names} FROM {_quote(table)} WHERE rowid = ?"  # noqa: S608 - same
         for at in self._connection.execute(ids):
             for row in self._connection.execute(query, at):
-                self._left -= sum(len(each) for each in row if isinstance(each, bytes))
+                self._left -= sum(len(value) for value in row if isinstance(value, bytes))
                 if self._left < 0:
                     raise self._bad("the values in the tables are larger than the file")
                 yield dict(zip(columns, row, strict=True))
@@ -80,7 +82,7 @@ class Database:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Database]:
+def open_database(path: Path) -> Iterator[Database]:
     """Open a database for reading, unless it is damaged, encrypted or in use."""
     options = "mode=ro&immutable=1" if _is_immutable(path) else "mode=ro"
     try:
@@ -102,16 +104,16 @@ def opened(path: Path) -> Iterator[Database]:
             sqlite3.SQLITE_CANTOPEN,
             sqlite3.SQLITE_READONLY,
         }:
-            raise _in_use(path, str(error)) from error
+            raise _in_use_error(path, str(error)) from error
         if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
             reason = "reading the database takes far more steps than its size explains"
             raise errors.BadImport(str(path), None, reason) from error
-        raise _damaged(path, str(error)) from error
+        raise _damage_error(path, str(error)) from error
     except sqlite3.DataError as error:
         reason = f"a value is longer than {MAX_VALUE:,} bytes"
         raise errors.BadImport(str(path), None, reason) from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise _damaged(path, str(error)) from error
+        raise _damage_error(path, str(error)) from error
 
 
 def _is_immutable(path: Path) -> bool:
@@ -140,19 +142,19 @@ def _is_immutable(path: Path) -> bool:
     real = path.resolve()
     log = real.with_name(f"{real.name}-wal")
     if log.exists() and log.stat().st_size:
-        raise _in_use(path, f"{log.name} has changes that are not in the database yet")
+        raise _in_use_error(path, f"{log.name} has changes that are not in the database yet")
     return True
 
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     for (raw,) in connection.execute("PRAGMA quick_check(10)"):
-        found = bytes(raw).decode(errors="replace")
+        finding = bytes(raw).decode(errors="replace")
         # A missing value does no harm: the format decides about it.
-        if found != "ok" and not found.startswith("NULL value in "):
-            raise _damaged(path, found.splitlines()[-1])
+        if finding != "ok" and not finding.startswith("NULL value in "):
+            raise _damage_error(path, finding.splitlines()[-1])
 
 
-def _damaged(path: Path, reason: str) -> errors.BadImport:
+def _damage_error(path: Path, reason: str) -> errors.BadImport:
     message = (
         f"the database is damaged ({reason}). Try to repair it with "
         f'`sqlite3 {path.name} ".recover" | sqlite3 repaired.db`'
@@ -160,7 +162,7 @@ def _damaged(path: Path, reason: str) -> errors.BadImport:
     return errors.BadImport(str(path), None, message)
 
 
-def _in_use(path: Path, reason: str) -> errors.BadImport:
+def _in_use_error(path: Path, reason: str) -> errors.BadImport:
     message = f"the database is in use ({reason}): {_COPY.format(path.name)}"
     return errors.BadImport(str(path), None, message)
 
@@ -177,11 +179,11 @@ def _limit_steps(connection: sqlite3.Connection, size: int) -> None:
     connection.set_progress_handler(is_over, _STEPS)
 
 
-def _shortened(name: str) -> str:
-    column = _quoted(name)
+def _shortened_column(name: str) -> str:
+    column = _quote(name)
     short = f"substr({column}, 1, 1)"
     return f"CASE WHEN typeof({column}) IN ('text', 'blob') THEN {short} ELSE {column} END"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"{}"'.format(name.replace('"', '""'))

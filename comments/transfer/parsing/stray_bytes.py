@@ -32,21 +32,21 @@ def decode(file: str, number: int, data: bytes, unit: str = "line") -> tuple[str
         message = f"the text is UTF-16; {_ADVICE.format('UTF-16')}"
         raise errors.BadImport(file, number, message, unit)
     try:
-        return repaired(data.decode(errors="surrogateescape"))
+        return repair(data.decode(errors="surrogateescape"))
     except ValueError as error:
         raise errors.BadImport(file, number, REFUSAL, unit) from error
 
 
-def repaired(text: str) -> tuple[str, int]:
+def repair(text: str) -> tuple[str, int]:
     """Replace the stray bytes in a text that was decoded with `surrogateescape`; count them.
 
     Raises:
         ValueError: the text has bytes that are not stray bytes.
     """
-    return FOUND.subn(_read, text)
+    return FOUND.subn(_cp1252_character, text)
 
 
-def _read(match: re.Match[str]) -> str:
+def _cp1252_character(match: re.Match[str]) -> str:
     if len(match[0]) > 1:
         raise ValueError(match[0])
     return bytes([ord(match[0]) - _OFFSET]).decode("cp1252")

@@ -108,7 +108,7 @@ class Shape:
 def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected]:
     """Yield each record in a file when the record ends, and the corrections of the file."""
     encoding = _encoding(path, shape.root)
-    with source_files.opened_text(path, encoding) as file:
+    with source_files.open_text(path, encoding) as file:
         head = file.read(_CHUNK)
         start = _start(head, shape.root)
         before = head[:start]
@@ -131,7 +131,7 @@ def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected
 
 def _encoding(path: Path, root: str) -> str:
     """Return the encoding of a file: that of its byte order mark, or else the declared one."""
-    with source_files.opened(path) as file:
+    with source_files.open_file(path) as file:
         head = file.read(_CHUNK)
     is_wide = head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
     if head[:2] in _UTF_16 and not is_wide:
@@ -163,9 +163,9 @@ def _start(head: str, root: str) -> int:
 
 def _check(path: Path, encoding: str, line: int, chunk: str) -> None:
     """Refuse bytes that are invalid in an encoding other than UTF-8."""
-    found = stray_bytes.FOUND.search(chunk)
-    if found is not None:
-        line += chunk.count("\n", 0, found.start())
+    stray = stray_bytes.FOUND.search(chunk)
+    if stray is not None:
+        line += chunk.count("\n", 0, stray.start())
         reason = f"the text is not {encoding}; {_ADVICE_ON_ENCODING}"
         raise errors.BadImport(str(path), line, reason)
 
@@ -218,7 +218,7 @@ class _Builder:
             self._parser.Parse(data, is_last)
         except expat.ExpatError as error:
             if not self._is_closed:
-                raise self._malformed(error, is_last=is_last) from error
+                raise self._malformed_error(error, is_last=is_last) from error
             self._after = ""
             self._done.append(import_source.Corrected(self._line, AFTER))
             rest = data[max(self._parser.ErrorByteIndex - self._fed, 0) :]
@@ -246,7 +246,7 @@ class _Builder:
     def _bad(self, message: str) -> errors.BadImport:
         return errors.BadImport(self._file, self._line, message)
 
-    def _malformed(self, error: expat.ExpatError, *, is_last: bool) -> errors.BadImport:
+    def _malformed_error(self, error: expat.ExpatError, *, is_last: bool) -> errors.BadImport:
         reason = expat.ErrorString(error.code)
         is_cut_off = is_last and reason in _OF_CUT_OFF
         advice = _CUT_OFF if is_cut_off else _ADVICE.get(reason, "")
@@ -258,7 +258,7 @@ class _Builder:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._scopes.append(self._scope(attributes) if attributes else self._scopes[-1])
-        name = self._short(self._qualified(tag))
+        name = self._short(self._qualified_name(tag))
         if not self._paths and name != self._shape.root:
             raise self._bad(f"the file is not {self._shape.title}")
         if len(self._paths) == MAX_DEPTH:
@@ -279,7 +279,7 @@ class _Builder:
         }
         return {**self._scopes[-1], **declared} if declared else self._scopes[-1]
 
-    def _qualified(self, name: str) -> str:
+    def _qualified_name(self, name: str) -> str:
         """Return a name as "namespace local", or "" if the file does not declare its prefix.
 
         Names without a namespace stay as they are.
@@ -302,7 +302,7 @@ class _Builder:
         inside = path[len(record.name) + 1 :]
         for name, value in attributes.items():
             # An attribute without a prefix has no namespace.
-            known = self._short(self._qualified(name) if ":" in name else name)
+            known = self._short(self._qualified_name(name) if ":" in name else name)
             attribute = f"{inside}@{known}"
             if attribute in wanted:
                 record.fields.setdefault(attribute, value)
@@ -321,8 +321,8 @@ class _Builder:
     def _end(self, _: str) -> None:
         depth = len(self._paths)
         if self._field is not None and depth == self._field_depth:
-            text, corrected = html_references.repaired("".join(self._text))
-            self._done.extend(import_source.Corrected(self._line, each) for each in corrected)
+            text, corrected = html_references.repair("".join(self._text))
+            self._done.extend(import_source.Corrected(self._line, what) for what in corrected)
             self._open[-1].fields.setdefault(self._field, text)
             self._field, self._text, self._text_size = None, [], 0
         if self._open and depth == self._open[-1].depth:

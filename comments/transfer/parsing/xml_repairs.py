@@ -84,7 +84,7 @@ class XmlRepairs:
     def _plain(self, text: str) -> str:
         """Return text without stray bytes and control characters."""
         for pattern, replace in ((stray_bytes.FOUND, self._decode), (_CONTROL, _remove)):
-            text = self._replaced(pattern, replace, text, self._fed)
+            text = self._replace(pattern, replace, text, self._fed)
         self._fed += text.count("\n")
         return text
 
@@ -101,26 +101,26 @@ class XmlRepairs:
         line = self._line
         self._line += text.count("\n")
         if "&" in text or "]]>" in text:
-            return self._replaced(_UNESCAPED, _escape, text, line)
+            return self._replace(_UNESCAPED, _escape, text, line)
         return text
 
-    def _replaced(self, pattern: re.Pattern[str], replace: _Replace, text: str, line: int) -> str:
+    def _replace(self, pattern: re.Pattern[str], replace: _Replace, text: str, line: int) -> str:
         """Replace what matches in a text that begins on a line, and note the corrections."""
         place = 0
 
-        def replaced(match: re.Match[str]) -> str:
+        def replacement(match: re.Match[str]) -> str:
             nonlocal line, place
-            found, what = replace(match)
+            new_text, what = replace(match)
             if what:
                 line, place = line + text.count("\n", place, match.start()), match.start()
                 self._tell(import_source.Corrected(line, what))
-            return found
+            return new_text
 
-        return pattern.sub(replaced, text) if pattern.search(text) else text
+        return pattern.sub(replacement, text) if pattern.search(text) else text
 
     def _decode(self, match: re.Match[str]) -> tuple[str, str]:
         try:
-            return stray_bytes.repaired(match[0])[0], stray_bytes.CORRECTION
+            return stray_bytes.repair(match[0])[0], stray_bytes.CORRECTION
         except ValueError as error:
             line = self._fed + match.string.count("\n", 0, match.start())
             raise errors.BadImport(self._file, line, stray_bytes.REFUSAL) from error
@@ -154,19 +154,19 @@ def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
     name.
     """
     is_comment = opening[0] == "<!--"
-    found = data.find("-->" if is_comment else "]]>", opening.end())
-    while found >= 0 and not is_comment:
-        at = found + len("]]>")
-        found = data.find("]]>", at, at + _AHEAD)
-        if found < 0 and not is_last and len(data) < at + _AHEAD:
+    end = data.find("-->" if is_comment else "]]>", opening.end())
+    while end >= 0 and not is_comment:
+        at = end + len("]]>")
+        end = data.find("]]>", at, at + _AHEAD)
+        if end < 0 and not is_last and len(data) < at + _AHEAD:
             return at if _OPENING.search(data, at) else None
-        between = data[at:found]
+        between = data[at:end]
         closing = _CLOSING.match(between.lstrip())
         is_later = closing is not None and f"<{closing[1]}" in between
         is_markup = _MARKUP.search(between) or between.rfind("<") > between.rfind(">")
-        if found < 0 or is_later or is_markup:
+        if end < 0 or is_later or is_markup:
             return at
-    return found + len("-->") if found >= 0 else None
+    return end + len("-->") if end >= 0 else None
 
 
 def _whole(data: str, at: int) -> int:

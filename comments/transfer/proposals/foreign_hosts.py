@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from comments.domain.text.addresses import host_names
-from comments.transfer.checking.import_report import counted
+from comments.transfer.checking.import_report import quantity
 from comments.transfer.proposals.imported_pages import ImportedPage, Proposal, examples, mapping
 
 # Hosts of search engines, translators and archives, and the ends of the names of such hosts.
@@ -68,14 +68,14 @@ def propose(
 
 
 def _proposal(host: str, pages: list[ImportedPage], known: list[_Origin]) -> Proposal:
-    where = f"{host} ({counted(len(pages), 'page')}, {counted(_comments(pages), 'comment')})"
+    where = f"{host} ({quantity(len(pages), 'page')}, {quantity(_comments(pages), 'comment')})"
     if _is_copy(host):
         return Proposal("", f"{where}: copies of pages by a search engine, translator or archive")
     paths = sorted(page.path for page in pages)
     count, origin, old, new = max(
-        (_match(each, paths) for each in known), key=lambda match: match[0]
+        (_match(origin, paths) for origin in known), key=lambda match: match[0]
     )
-    twin = next((each.host for each in known if _plain(each.host) == _plain(host)), None)
+    twin = next((origin.host for origin in known if _plain(origin.host) == _plain(host)), None)
     if twin is not None:
         return Proposal(f"{host}={twin}", f"{where}: differs from {twin} only by www.")
     test_copy = f"{where} looks like a test copy of your website"
@@ -84,7 +84,7 @@ def _proposal(host: str, pages: list[ImportedPage], known: list[_Origin]) -> Pro
         said = test_copy if host_names.is_local(host) else former
         return Proposal(f"{host}={origin.host}", said)
     if count:
-        said = f"{where}: {count} of {counted(len(paths), 'path')} also on {origin.source}"
+        said = f"{where}: {count} of {quantity(len(paths), 'path')} also on {origin.source}"
         return Proposal(mapping(f"{host}{old}", f"{origin.host}{new}"), said)
     if len(known) == 1 and (host_names.is_local(host) or _is_stage(host, origin.host)):
         return Proposal(f"{host}={origin.host}", test_copy)
@@ -101,13 +101,13 @@ def _match(origin: _Origin, paths: list[str]) -> tuple[int, _Origin, str, str]:
     """
     beginnings = ["", *_beginnings(paths)]
     others = ["", *_beginnings(sorted(origin.paths))]
-    found = [
+    matches = [
         (sum(new + path[len(old) :] in origin.paths for path in paths), origin, old, new)
         for old in beginnings
         for new in others
         if not (old and new)
     ]
-    return max(found, key=lambda match: (match[0], -len(match[2]) - len(match[3])))
+    return max(matches, key=lambda match: (match[0], -len(match[2]) - len(match[3])))
 
 
 def _beginnings(paths: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.ids import thread_ids
 from comments.transfer.checking import page_mapping, source_pages
-from comments.transfer.checking.import_report import counted
+from comments.transfer.checking.import_report import quantity
 from comments.transfer.proposals import foreign_hosts, page_twins
 from comments.transfer.proposals.imported_pages import (
     MOST_EXAMPLES,
@@ -32,33 +32,33 @@ def propose(
     pages = [page for thread in threads for page in _pages(thread, site)]
     known = filter(None, (_canonical(link, site) for link in others))
     hosts = list(foreign_hosts.propose(pages, site.origins, known))
-    given = [each.mapping for each in hosts if each.mapping]
+    given = [proposal.mapping for proposal in hosts if proposal.mapping]
     mapping = page_mapping.PageMapping(given, site.origins)
 
-    def mapped(thread: str) -> str:
+    def mapped_thread(thread: str) -> str:
         return _canonical(mapping.apply(f"https://{thread}").url, site) or thread
 
     own = tuple(f"{origin.partition('://')[2]}/" for origin in site.origins)
-    on_site = (page for page in pages if mapped(page.thread).startswith(own))
-    found = [*hosts, *page_twins.propose(on_site, mapped)]
-    moved = {each.mapping.partition("=")[0] for each in found}
+    on_site = (page for page in pages if mapped_thread(page.thread).startswith(own))
+    proposals = [*hosts, *page_twins.propose(on_site, mapped_thread)]
+    moved = {proposal.mapping.partition("=")[0] for proposal in proposals}
     copies = (
-        each
-        for each in _copies(threads, site, mapped)
-        if each.mapping.partition("=")[0] not in moved
+        proposal
+        for proposal in _copies(threads, site, mapped_thread)
+        if proposal.mapping.partition("=")[0] not in moved
     )
-    return [*found, *copies, *_queries(threads, site)]
+    return [*proposals, *copies, *_queries(threads, site)]
 
 
 def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
     """Yield the proposals as text: options for the command, then what has none and why."""
-    proposed = [each for each in proposals if each.mapping]
-    others = [each.reason for each in proposals if not each.mapping]
+    proposed = [proposal for proposal in proposals if proposal.mapping]
+    others = [proposal.reason for proposal in proposals if not proposal.mapping]
     if proposed:
         yield "Proposed mappings. Check them, and add the right ones to the command:"
-        for each in proposed[:_SHOWN]:
-            yield f"  --map {shlex.quote(each.mapping)}"
-            yield f"      {each.reason[:_LONGEST]}"
+        for proposal in proposed[:_SHOWN]:
+            yield f"  --map {shlex.quote(proposal.mapping)}"
+            yield f"      {proposal.reason[:_LONGEST]}"
         if len(proposed) > _SHOWN:
             yield f"  and {len(proposed) - _SHOWN} more. Add these first, then run it again"
     if others:
@@ -86,7 +86,7 @@ def _copies(
     mapped: Callable[[str], str],
 ) -> Iterator[Proposal]:
     """Propose to merge two pages if half of the smaller one's comments are also on the other."""
-    sizes = {each.name.id: len(each.nodes) for each in threads if any(_pages(each, site))}
+    sizes = {thread.name.id: len(thread.nodes) for thread in threads if any(_pages(thread, site))}
     pairs: Counter[tuple[str, ...]] = Counter()
     for thread in threads:
         for other, count in thread.copies.items():
@@ -98,7 +98,7 @@ def _copies(
             and mapped(main) != mapped(copy)
             and (2 * count >= sizes[copy])
         ):
-            said = f"{counted(sizes[copy], 'comment')}, {count} of them also on {main}"
+            said = f"{quantity(sizes[copy], 'comment')}, {count} of them also on {main}"
             yield Proposal(f"{copy}={main}", f"{copy}: {said}")
 
 
@@ -115,14 +115,14 @@ def _queries(
     """Explain how to keep pages apart that differ only in a query which the site ignores."""
     for thread in threads:
         links = [link for link in thread.links if _canonical(link, site)]
-        queries = {page_twins.tracking_apart(_query(link)) for link in links}
+        queries = {page_twins.parts_without_tracking(_query(link)) for link in links}
         parts = sorted({part for query in queries for part in query})
-        found = {unquote(part.partition("=")[0]) for part in parts} - set(site.query_keys)
-        keys = sorted(key for key in found if _is_key(key))[:MOST_EXAMPLES]
+        ignored = {unquote(part.partition("=")[0]) for part in parts} - set(site.query_keys)
+        keys = sorted(key for key in ignored if _is_key(key))[:MOST_EXAMPLES]
         if len(queries) > 1 and keys:
             # The option replaces the site's keys.
             options = " ".join(
-                f"--query-key {shlex.quote(each)}" for each in (*site.query_keys, *keys)
+                f"--query-key {shlex.quote(key)}" for key in (*site.query_keys, *keys)
             )
             yield Proposal(
                 "",

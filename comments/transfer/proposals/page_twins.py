@@ -28,19 +28,19 @@ def propose(
     groups: dict[str, dict[str, list[ImportedPage]]] = defaultdict(lambda: defaultdict(list))
     for page in pages:
         target = mapped(page.thread)
-        groups[_reduced(target)][target].append(page)
+        groups[_reduced_address(target)][target].append(page)
     for _, group in sorted(groups.items()):
-        main = _main(group)
-        for target, found in sorted(group.items()):
+        main = _main_address(group)
+        for target, twins in sorted(group.items()):
             reason = _reason(target) or _reason(main) or "a trailing slash"
             if target != main:
-                for address in sorted({page.address for page in found}):
+                for address in sorted({page.address for page in twins}):
                     said = f"the same page as {main}: {reason}"
                     text = mapping(address, main)
                     yield Proposal(text, said if text else f"{address}: {said}")
 
 
-def _main(group: dict[str, list[ImportedPage]]) -> str:
+def _main_address(group: dict[str, list[ImportedPage]]) -> str:
     """Return the address to keep: the plain one with most comments, or else a plainer one."""
     plain = [target for target in group if not _reason(target)]
     best = max(plain or group, key=lambda target: (_comments(group[target]), target))
@@ -61,7 +61,7 @@ def _reason(address: str) -> str:
     return "a double slash" if _single_slashes(address) != address else ""
 
 
-def _reduced(address: str) -> str:
+def _reduced_address(address: str) -> str:
     path, sign, query = _without_tracking(_single_slashes(address)).partition("?")
     folder, _, file = path.rpartition("/")
     if file.lower() in _INDEXES:
@@ -88,6 +88,6 @@ def _is_tracking(part: str) -> bool:
     return key in _TRACKING or key.startswith("utm_")
 
 
-def tracking_apart(query: str) -> tuple[str, ...]:
+def parts_without_tracking(query: str) -> tuple[str, ...]:
     """Return the parts of a query that do not track visitors, sorted."""
     return tuple(sorted(part for part in query.split("&") if part and not _is_tracking(part)))

@@ -1,9 +1,9 @@
 """Check and import uploaded files.
 
-`work` does one step for one upload: it checks the file, or imports it after an owner has confirmed
-the report. A claim keeps other processes away (`upload_store`). If the process ends in the middle,
-another one begins the step again after the claim; an import then adds only what is missing. A
-process that was suspended for longer than its claim ends its step as soon as it goes on.
+`do_next_step` does one step for one upload: it checks the file, or imports it after an owner has
+confirmed the report. A claim keeps other processes away (`upload_store`). If the process ends in
+the middle, another one begins the step again after the claim; an import then adds only what is
+missing. A process that was suspended for longer than its claim ends its step as soon as it goes on.
 """
 
 import logging
@@ -45,7 +45,7 @@ class Stopped(Exception):
     """The process ends; another one continues the upload."""
 
 
-def work(
+def do_next_step(
     site: str, secret: str, *, clock: Clock = _now, is_open: Callable[[], bool] = lambda: True
 ) -> bool:
     """Do the next step of a site's upload; return False if there is none, or it is claimed.
@@ -60,18 +60,18 @@ def work(
     if upload is None:
         return False
     try:
-        _work(upload, secret, _Claim(upload, clock, is_open))
+        _do_step(upload, secret, _Claim(upload, clock, is_open))
     except upload_store.ClaimLost:
         _log.info("The import of an uploaded file goes on in another process, or was discarded.")
     return True
 
 
-def _work(upload: Upload, secret: str, claim: "_Claim") -> None:
+def _do_step(upload: Upload, secret: str, claim: "_Claim") -> None:
     step = _check if upload.state is UploadState.CHECKING else _import
-    with working_folder.made() as folder:
+    with working_folder.create() as folder:
         try:
             path = upload_store.copy(upload, folder, secret, claim.now)
-            with source_files.watched(_MOST_UNPACKED, claim.renew):
+            with source_files.watching(_MOST_UNPACKED, claim.renew):
                 step(upload, path, secret, claim)
         except errors.UnknownFormat:
             _refuse(upload, claim, failure=upload_store.Failure.FORMAT)
@@ -119,8 +119,8 @@ class _Claim:
 
 
 def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
-    found = format_registry.recognize(path)
-    with _plan(found, upload, path, secret, claim) as plan:
+    file_format = format_registry.recognize(path)
+    with _plan(file_format, upload, path, secret, claim) as plan:
         problem = failure = ""
         try:
             import_writer.check(plan, claim.renew)
@@ -132,12 +132,16 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         report = tuple(line.replace(str(path), upload.name) for line in lines)[:_MOST_LINES]
         site = site_settings.get(upload.site)
         proposals = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
-        proposed = _earlier(upload, found.name) if problem else _proposed(proposals)
+        proposed = (
+            _earlier_mappings(upload, file_format.name)
+            if problem
+            else _proposed_mappings(proposals)
+        )
         upload_store.record(
             upload,
             now=claim.now(),
             state=UploadState.CHECKED,
-            system=found.name,
+            system=file_format.name,
             comments=plan.report.comments,
             report=report,
             problem=problem,
@@ -146,26 +150,27 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         )
 
 
-def _earlier(upload: Upload, system: str) -> tuple[ProposedMapping, ...]:
+def _earlier_mappings(upload: Upload, system: str) -> tuple[ProposedMapping, ...]:
     """Return the page mappings of the latest import of the same system, if it had some."""
-    for each in import_journal.of(upload.site):
-        if each.system == system and each.undone is None:
-            return tuple(ProposedMapping(text, "", each.file) for text in each.mapping)
+    for earlier in import_journal.recent_imports(upload.site):
+        if earlier.system == system and earlier.undone is None:
+            return tuple(ProposedMapping(text, "", earlier.file) for text in earlier.mapping)
     return ()
 
 
-def _proposed(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, ...]:
+def _proposed_mappings(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, ...]:
     """Return the proposals with a mapping, then what has none and why, up to a maximum of each."""
-    with_mapping = [each for each in proposals if each.mapping][:_MOST_PROPOSED]
-    without = [each for each in proposals if not each.mapping][:_MOST_PROPOSED]
+    with_mapping = [proposal for proposal in proposals if proposal.mapping][:_MOST_PROPOSED]
+    without = [proposal for proposal in proposals if not proposal.mapping][:_MOST_PROPOSED]
     return tuple(
-        ProposedMapping(each.mapping, each.reason[:_LONGEST]) for each in (*with_mapping, *without)
+        ProposedMapping(proposal.mapping, proposal.reason[:_LONGEST])
+        for proposal in (*with_mapping, *without)
     )
 
 
 def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
-    found = format_registry.get(upload.system)
-    with _plan(found, upload, path, secret, claim) as plan:
+    file_format = format_registry.get(upload.system)
+    with _plan(file_format, upload, path, secret, claim) as plan:
         scheme = site_settings.get(upload.site).scheme
         import_writer.check(plan, claim.renew)
         summary = import_writer.write(
@@ -178,8 +183,8 @@ def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         state=UploadState.DONE,
         added=summary.added,
         present=summary.present,
-        explained=verified.explained,
-        unexplained=verified.unexplained,
+        explained=verified.explained_count,
+        unexplained=verified.unexplained_count,
     )
 
 

@@ -146,9 +146,9 @@ def get(site: str) -> Upload | None:
     return None if row is None else decoders.json(Upload).decode(row.position)
 
 
-def waiting(now: datetime) -> list[str]:
+def waiting_sites(now: datetime) -> list[str]:
     """Return the sites with an upload that no process works on."""
-    return [each.site for each in _all() if _is_waiting(each, now)]
+    return [upload.site for upload in _all_uploads() if _is_waiting(upload, now)]
 
 
 def begin(site: str, name: str, size: int, part: int, *, now: datetime) -> Upload:
@@ -165,7 +165,7 @@ def begin(site: str, name: str, size: int, part: int, *, now: datetime) -> Uploa
     discard(site)
     length = min(part, _MOST_IN_PART)
     upload = Upload(secrets.token_hex(8), site, _file_name(name), size, length, now)
-    transactions.transaction(lambda: transactions.apply(_stored(upload)))
+    transactions.transaction(lambda: transactions.apply(_upload_writes(upload)))
     return upload
 
 
@@ -199,8 +199,12 @@ def finish(site: str, upload_id: str, *, now: datetime) -> None:
     Raises:
         errors.Conflict: the upload was replaced, or parts are missing.
     """
-    found = get(site)
-    if found is not None and found.id == upload_id and found.state is not UploadState.RECEIVING:
+    current = get(site)
+    if (
+        current is not None
+        and current.id == upload_id
+        and current.state is not UploadState.RECEIVING
+    ):
         return
     upload = _in_state(site, upload_id, UploadState.RECEIVING)
     if len(_part_names(upload)) != upload.parts:
@@ -228,10 +232,10 @@ def confirm(site: str, upload_id: str, act: audit_log.Act, *, now: datetime) -> 
     def body() -> None:
         if audit_log.is_done(act):
             return
-        found = _in_state(site, upload_id, UploadState.CHECKED)
-        importing = msgspec.structs.replace(found, at=now, state=UploadState.IMPORTING)
-        noted = audit_log.noted(act, site, "site", before="", after=found.name, now=now)
-        transactions.apply(_stored(importing), noted)
+        upload = _in_state(site, upload_id, UploadState.CHECKED)
+        importing = msgspec.structs.replace(upload, at=now, state=UploadState.IMPORTING)
+        noted = audit_log.entry_writes(act, site, "site", before="", after=upload.name, now=now)
+        transactions.apply(_upload_writes(importing), noted)
 
     transactions.transaction(body)
 
@@ -247,13 +251,13 @@ def discard(site: str, upload_id: str = "") -> None:
     """
 
     def close() -> Upload | None:
-        found = get(site)
-        if found is None or (upload_id and found.id != upload_id):
+        upload = get(site)
+        if upload is None or (upload_id and upload.id != upload_id):
             return None
-        if found.state is UploadState.IMPORTING:
+        if upload.state is UploadState.IMPORTING:
             raise errors.Conflict("upload-importing")
-        closed = msgspec.structs.replace(found, state=UploadState.REFUSED)
-        transactions.apply(_stored(closed))
+        closed = msgspec.structs.replace(upload, state=UploadState.REFUSED)
+        transactions.apply(_upload_writes(closed))
         return closed
 
     def remove() -> None:
@@ -275,19 +279,21 @@ def claim(site: str, now: datetime) -> Upload | None:
     holder = secrets.token_hex(8)
 
     def body() -> Upload | None:
-        found = get(site)
-        if found is not None and found.holder == holder:
-            return found  # The answer to the commit was lost.
-        if found is None or not _is_waiting(found, now):
+        upload = get(site)
+        if upload is not None and upload.holder == holder:
+            return upload  # The answer to the commit was lost.
+        if upload is None or not _is_waiting(upload, now):
             return None
-        lost = found.lost + (found.claimed is not None)
+        lost = upload.lost + (upload.claimed is not None)
         if lost > MOST_LOST:
             refused = {"state": UploadState.REFUSED, "failure": Failure.ERROR.value}
-            transactions.apply(_stored(msgspec.structs.replace(found, claimed=None, **refused)))
+            transactions.apply(
+                _upload_writes(msgspec.structs.replace(upload, claimed=None, **refused))
+            )
             return None
-        mine = {"claimed": now + CLAIM, "holder": holder, "process": import_process.own()}
-        claimed = msgspec.structs.replace(found, **mine, lost=lost)
-        transactions.apply(_stored(claimed))
+        mine = {"claimed": now + CLAIM, "holder": holder, "process": import_process.own_mark()}
+        claimed = msgspec.structs.replace(upload, **mine, lost=lost)
+        transactions.apply(_upload_writes(claimed))
         return claimed
 
     claimed: Upload | None = transactions.transaction(body)
@@ -343,14 +349,14 @@ def expire(now: datetime) -> None:
 
     A process that dies after the end of an upload leaves its parts.
     """
-    for upload in _all():
+    for upload in _all_uploads():
         if upload.at <= now - KEPT and upload.state is not UploadState.IMPORTING:
             discard(upload.site)
         elif upload.state in _ENDED:
             _delete_parts(upload)
 
 
-def _all() -> list[Upload]:
+def _all_uploads() -> list[Upload]:
     query = reads.Query(
         "Job",
         where=(("__key__", ">", _JOBS), ("__key__", "<", f"{_JOBS}{_BEHIND}")),
@@ -365,32 +371,32 @@ def _all() -> list[Upload]:
 def _file_name(name: str) -> str:
     """Return the last part of a path as a name that every file system accepts."""
     last = Path(name.replace("\\", "/")).name.lstrip(".")[-_LONGEST_NAME:]
-    return "".join(each if each.isprintable() else "_" for each in last) or "file"
+    return "".join(character if character.isprintable() else "_" for character in last) or "file"
 
 
 def _in_state(site: str, upload_id: str, state: UploadState) -> Upload:
-    found = get(site)
-    if found is None or found.id != upload_id or found.state is not state:
+    upload = get(site)
+    if upload is None or upload.id != upload_id or upload.state is not state:
         raise errors.Conflict("upload-replaced")
-    return found
+    return upload
 
 
 def _change(site: str, upload_id: str, expected: UploadState, **changed: object) -> None:
     """Change an upload that no process works on."""
 
     def body() -> None:
-        found = _in_state(site, upload_id, expected)
-        transactions.apply(_stored(msgspec.structs.replace(found, **changed)))
+        upload = _in_state(site, upload_id, expected)
+        transactions.apply(_upload_writes(msgspec.structs.replace(upload, **changed)))
 
     transactions.transaction(body)
 
 
 def _record(upload: Upload, **changed: object) -> None:
     def body() -> None:
-        found = get(upload.site)
-        if found is None or _claim_of(found) != _claim_of(upload):
+        stored = get(upload.site)
+        if stored is None or _claim_of(stored) != _claim_of(upload):
             raise ClaimLost
-        transactions.apply(_stored(msgspec.structs.replace(found, **changed)))
+        transactions.apply(_upload_writes(msgspec.structs.replace(stored, **changed)))
 
     transactions.transaction(body)
 
@@ -437,6 +443,6 @@ def _key(site: str) -> schema.RowKey:
     return event_rows.job_key(f"{_JOBS}{site}")
 
 
-def _stored(upload: Upload) -> ownership.Writes:
+def _upload_writes(upload: Upload) -> ownership.Writes:
     row = event_rows.JobRow(key=_key(upload.site), position=msgspec.json.encode(upload).decode())
     return ownership.Writes(_OWNER, put=(row,))

@@ -81,9 +81,9 @@ def go_on(
 ) -> None:
     """Do the work of all uploads that no process works on, and delete old uploads and copies."""
     try:
-        working_folder.remove_left()
-        for site in upload_store.waiting(now()):
-            upload_steps.work(site, secret, clock=now, is_open=is_open)
+        working_folder.remove_leftovers()
+        for site in upload_store.waiting_sites(now()):
+            upload_steps.do_next_step(site, secret, clock=now, is_open=is_open)
         upload_store.expire(now())
     except upload_steps.Stopped:
         pass

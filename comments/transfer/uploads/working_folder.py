@@ -1,7 +1,7 @@
 """A folder for the unencrypted copy of an uploaded file, while a process works on it.
 
 The process holds a lock on the folder. A killed process loses its lock and leaves the folder, and
-any process removes it afterwards (`remove_left`).
+any process removes it afterwards (`remove_leftovers`).
 """
 
 import contextlib
@@ -18,26 +18,26 @@ _YOUNG = 60.0  # Seconds in which a process certainly locks its new folder.
 
 
 @contextlib.contextmanager
-def made() -> Iterator[Path]:
+def create() -> Iterator[Path]:
     """Make a folder that only this user can read, and remove it at the end."""
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name, _opened(Path(name)) as folder:
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name, _open_folder(Path(name)) as folder:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield Path(name)
 
 
-def remove_left() -> None:
+def remove_leftovers() -> None:
     """Remove the folders of processes that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError), _opened(path) as folder:
-            found = os.fstat(folder)
-            if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _YOUNG:
+        with contextlib.suppress(OSError), _open_folder(path) as folder:
+            status = os.fstat(folder)
+            if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _YOUNG:
                 continue
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_folder(path: Path) -> Iterator[int]:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         yield folder

@@ -39,8 +39,8 @@ class ImportHistory:
 
     def refresh(self) -> None:
         """Read the imports again, and forget their journals if imports or undos have gone on."""
-        imports = sorted(import_journal.every(self._site), key=lambda each: each.began)
-        if imports != self._imports or any(each.is_being_undone for each in imports):
+        imports = sorted(import_journal.all_imports(self._site), key=lambda each: each.began)
+        if imports != self._imports or any(stored.is_being_undone for stored in imports):
             self._runs = None
         self._imports = imports
 
@@ -56,10 +56,10 @@ class ImportHistory:
     def is_undone(self, comment_id: str) -> bool:
         """Return whether the import of a comment was undone; its journal ends with the undo."""
         run = self.run_of(comment_id)
-        return self.was_undone if run is None else run.is_erased
+        return self.has_been_undone if run is None else run.is_erased
 
     @property
-    def was_undone(self) -> bool:
+    def has_been_undone(self) -> bool:
         """Return whether the last import of the file was undone, or is being undone."""
         last = self._last()
         return last is not None and last.undoing is not None
@@ -69,10 +69,12 @@ class ImportHistory:
 
         After an undo, it is higher than every revision of the removed comments.
         """
-        undone = [each for each in self._imports if each.undone and each.revision]
+        undone = [stored for stored in self._imports if stored.undone and stored.revision]
         run = self.run_of(comment_id) if undone else None
         at = None if run is None else run.at
-        before = (each.revision for each in undone if each.undone and at and each.undone <= at)
+        before = (
+            stored.revision for stored in undone if stored.undone and at and stored.undone <= at
+        )
         return 1 + max(before, default=0)
 
     def has_made(self, thread_id: str) -> bool:
@@ -91,19 +93,21 @@ class ImportHistory:
     def orders(self) -> int:
         """Return how many imports have added comments, each in the order of its file."""
         return sum(
-            each.system in self._systems and each.undoing is None and each.added != 0
-            for each in self._imports
+            stored.system in self._systems and stored.undoing is None and stored.added != 0
+            for stored in self._imports
         )
 
     def _last(self) -> import_journal.Import | None:
-        return next((each for each in self._imports[::-1] if each.digest == self._digest), None)
+        return next(
+            (stored for stored in self._imports[::-1] if stored.digest == self._digest), None
+        )
 
     def _journals(self) -> dict[str, ImportRun]:
         if self._runs is None:
             self._runs, self._made = {}, {}
-            for each in self._imports:
-                for at, batch in import_journal.batches(self._site, each.id) if each.id else ():
-                    run = ImportRun(each.digest, at, batch.is_erased)
+            for stored in self._imports:
+                for at, batch in import_journal.batches(self._site, stored.id) if stored.id else ():
+                    run = ImportRun(stored.digest, at, batch.is_erased)
                     self._runs.update(dict.fromkeys(batch.ids, run))
                     self._made.update(dict.fromkeys(batch.threads, run))
         return self._runs

@@ -4,7 +4,7 @@
         found = import_verification.verify(plan)
 
 What people did here since the import is no fault: such differences have a reason
-(`comment_comparison`). Differences without one are counted in `Verification.unexplained`.
+(`comment_comparison`). Differences without one are counted in `Verification.unexplained_count`.
 
 The comparison shares the readers, the plan and the conversion of texts with the import, so it
 cannot find their faults. The tests of the formats find those with independent readers.
@@ -138,21 +138,21 @@ class _Verifier:
 
     def _take(self, found: Iterable[Found]) -> None:
         thread = "" if self._thread is None else self._thread.name.id
-        for each, node in found:
+        for difference, node in found:
             comment = "" if node is None else self.evidence.plan.id_of(node.id)
             source, line = ("", 0) if node is None else (node.id, node.line)
             self._groups.add(
-                each.field,
-                each.reason,
+                difference.field,
+                difference.reason,
                 verification_report.ImportDifference(
-                    thread, comment, source, line, each.stored, each.expected
+                    thread, comment, source, line, difference.stored, difference.expected
                 ),
             )
 
     def result(self) -> verification_report.Verification:
         if self.evidence.has_confused_authors():
             self._groups.refute(comment_comparison.OTHER_KEY)
-        plan, groups = self.evidence.plan, self._groups.found()
+        plan, groups = self.evidence.plan, self._groups.groups()
         report = plan.report
         notes = Counter(_LEFT_OUT[note.kind] for note in report.notes if note.kind in _LEFT_OUT)
         tallies = {

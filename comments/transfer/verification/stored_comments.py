@@ -56,10 +56,10 @@ def read(threads: Sequence[records.ThreadName], comments: Sequence[str]) -> Stor
         *((("Thread", comment_rows.thread_key_name(name)),) for name in threads),
         *((("Comment", comment_id),) for comment_id in comments),
     ]
-    found = transactions.at_one_moment(lambda: reads.read(keys))
+    messages = transactions.at_one_moment(lambda: reads.read(keys))
     return StoredBatch(
-        tuple(message and _thread(message) for message in found[: len(threads)]),
-        tuple(message and _comment(message) for message in found[len(threads) :]),
+        tuple(message and _thread(message) for message in messages[: len(threads)]),
+        tuple(message and _comment(message) for message in messages[len(threads) :]),
     )
 
 

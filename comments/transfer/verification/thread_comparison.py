@@ -43,7 +43,7 @@ class Evidence:
         Another secret gives each author another id, which is the same in all comments.
         """
         expected, stored = str(found.expected), str(found.stored)
-        is_imported = all(each.startswith(author_ids.IMPORTED) for each in (expected, stored))
+        is_imported = all(author.startswith(author_ids.IMPORTED) for author in (expected, stored))
         return (
             found.field == comment_comparison.AUTHOR_ID
             and is_imported
@@ -90,7 +90,7 @@ class ThreadComparison:
         self._is_approved_in_file |= planned.status is Status.APPROVED
         if stored is None:
             missing = FieldDifference(comment_comparison.MISSING, None, planned.id)
-            yield self._explained(missing, planned.id, node), node
+            yield self._with_reason(missing, planned.id, node), node
             return
         self._has_comments = True
         self._evidence.authors.add(planned.author.id)
@@ -103,21 +103,23 @@ class ThreadComparison:
             first_revision=self._history.first_revision(planned.id),
             address_of=self._evidence.address_of,
         )
-        for each in itertools.chain(fields, _pin(planned, stored, thread)):
-            yield self._explained(each, planned.id, node), node
+        for difference in itertools.chain(fields, _pin_difference(planned, stored, thread)):
+            yield self._with_reason(difference, planned.id, node), node
 
     def end(self, thread: StoredThread | None) -> Iterator[Found]:
         """Compare the order of the comments, and the thread itself."""
         if thread is not None:
-            yield from ((each, None) for each in self._of_thread(thread))
+            yield from ((difference, None) for difference in self._thread_differences(thread))
         elif self._has_comments:
-            reason = comment_comparison.UNDONE if self._history.was_undone else ""
+            reason = comment_comparison.UNDONE if self._history.has_been_undone else ""
             yield FieldDifference("thread", None, self.name.id, reason), None
         for siblings in self._siblings.values():
             if any(one[1] >= other[1] for one, other in itertools.pairwise(siblings)):
-                yield from self._order(siblings, is_moved=thread is not None and thread.shape > 0)
+                yield from self._order_differences(
+                    siblings, is_moved=thread is not None and thread.shape > 0
+                )
 
-    def _explained(
+    def _with_reason(
         self, found: FieldDifference, comment_id: str, node: write_order.Node
     ) -> FieldDifference:
         """Add the reason that lies outside of the comment."""
@@ -138,7 +140,7 @@ class ThreadComparison:
             return found._replace(reason=comment_comparison.EARLIER)
         return found
 
-    def _order(
+    def _order_differences(
         self, siblings: list[tuple[write_order.Node, int]], *, is_moved: bool
     ) -> Iterator[Found]:
         """Yield the siblings that come before one that the file has earlier.
@@ -146,7 +148,7 @@ class ThreadComparison:
         Each import adds its comments in the order of its file, after those of earlier imports.
         """
         numbers = {node.id: number for node, number in siblings}
-        right = write_order.siblings([node for node, _ in siblings])
+        right = write_order.sort_siblings([node for node, _ in siblings])
         ranks = {node.id: rank for rank, node in enumerate(right, start=1)}
         stored = sorted(right, key=lambda node: numbers[node.id])
         wrong = [
@@ -159,7 +161,7 @@ class ThreadComparison:
         for place, node in wrong:
             yield FieldDifference("order", place, ranks[node.id], reason), node
 
-    def _of_thread(self, thread: StoredThread) -> Iterator[FieldDifference]:
+    def _thread_differences(self, thread: StoredThread) -> Iterator[FieldDifference]:
         given = self._given
         named = (("title", thread.title, given.title), ("url", thread.url, given.url))
         # Only approved comments name a thread.
@@ -192,7 +194,7 @@ class ThreadComparison:
         return bool(audit_log.log(self.name.site, subject=subject, limit=1))
 
 
-def _pin(
+def _pin_difference(
     planned: records.ImportedComment, stored: StoredComment, thread: StoredThread | None
 ) -> Iterator[FieldDifference]:
     is_shown = planned.status is Status.APPROVED or planned.kept is not None

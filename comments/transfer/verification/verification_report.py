@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from comments.domain.text import shown_values
-from comments.transfer.checking.import_report import counted
+from comments.transfer.checking.import_report import quantity
 from comments.transfer.verification.comment_comparison import MISSING
 
 # The maximum number of examples that are kept of the differences of one field for one reason.
@@ -67,12 +67,12 @@ class Verification(msgspec.Struct, frozen=True):
     is_unfinished: bool = False
 
     @property
-    def explained(self) -> int:
+    def explained_count(self) -> int:
         """Return the number of differences with a known reason."""
         return sum(group.count for group in self.differences if group.reason)
 
     @property
-    def unexplained(self) -> int:
+    def unexplained_count(self) -> int:
         """Return the number of differences without a known reason."""
         return sum(group.count for group in self.differences if not group.reason)
 
@@ -98,7 +98,7 @@ class DifferenceGroups:
             examples = self._examples[field, ""] + self._examples.pop((field, reason))
             self._examples[field, ""] = examples[:EXAMPLES]
 
-    def found(self) -> tuple[DifferenceGroup, ...]:
+    def groups(self) -> tuple[DifferenceGroup, ...]:
         """Return the groups, those without a reason first."""
         return tuple(
             DifferenceGroup(*key, count, tuple(self._examples[key]))
@@ -129,8 +129,8 @@ def lines(found: Verification) -> Iterator[str]:
     for what, count in found.left_out.items():
         yield f"Left out: {what} ({count})"
     if found.other_comments or found.other_threads:
-        comments = counted(found.other_comments, "other comment")
-        threads = counted(found.other_threads, "other thread")
+        comments = quantity(found.other_comments, "other comment")
+        threads = quantity(found.other_threads, "other thread")
         yield f"The site also has {comments} and {threads}, which are not in the file."
     yield conclusion(found)
 
@@ -145,16 +145,16 @@ def outcome(found: Verification) -> Iterator[str]:
 
 def conclusion(found: Verification) -> str:
     """Say in one line whether the store has what the file has."""
-    count = counted(found.in_file.comments, "comment")
-    if found.is_unfinished and found.unexplained:
+    count = quantity(found.in_file.comments, "comment")
+    if found.is_unfinished and found.unexplained_count:
         return (
             "The import of this file was interrupted: run the same command again, then verify it."
         )
-    if found.unexplained:
-        differences = counted(found.unexplained, "difference")
+    if found.unexplained_count:
+        differences = quantity(found.unexplained_count, "difference")
         return f"{differences} between the file and the store have no known reason."
-    if found.explained:
-        differences = counted(found.explained, "difference")
+    if found.explained_count:
+        differences = quantity(found.explained_count, "difference")
         return f"Verified {count}: {differences}, all with a known reason."
     return f"Verified {count}: the store matches the file."
 
@@ -171,6 +171,6 @@ def _place(example: ImportDifference, unit: str) -> str:
 def _values(field: str, example: ImportDifference) -> str:
     if example.stored is None and field in {MISSING, "thread"}:
         return "is not stored"
-    stored = shown_values.shown(example.stored, example.expected)
-    expected = shown_values.shown(example.expected, example.stored)
+    stored = shown_values.show(example.stored, example.expected)
+    expected = shown_values.show(example.expected, example.stored)
     return f"{field} is {stored}, in the file {expected}"

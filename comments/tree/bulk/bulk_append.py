@@ -48,31 +48,33 @@ def append_imported(
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
     """
-    parts = _read(scheme, threads, now, revision)
+    parts = _read_parts(scheme, threads, now, revision)
     for part in parts:
         part.append()
-    put = tuple(row for part in parts for row in part.put())
+    put = tuple(row for part in parts for row in part.rows_to_store())
     grown = [part for part in parts if part.added]
     counted = [part.changes() for part in grown]
-    changes = [change for each in counted for change in each]
+    changes = [change for batch in counted for change in batch]
     ids = [row_id for part in grown for row_id in part.changed]
     revisions = [part.rows[row_id].revision for part in grown for row_id in part.changed]
     told: list[ownership.Writes] = []
     events: list[str] = []
-    for each in outbox.parts(changes) if changes else ():
+    for stretch in outbox.parts(changes) if changes else ():
         # The first comment of each event is new, so no other event has this id. An existing comment
         # changes only because of a new comment of its thread that precedes it in the batch, and
         # adds nothing to the counters.
-        event = outbox.event_id(ids[each.start], revisions[each.start], run)
-        detail = outbox.imported(ids[each])
+        event = outbox.event_id(ids[stretch.start], revisions[stretch.start], run)
+        detail = outbox.encode_imported(ids[stretch])
         told.append(
-            outbox.tell(outbox.EventKind.IMPORTED, event, changes[each], now=now, detail=detail)
+            outbox.event_writes(
+                outbox.EventKind.IMPORTED, event, changes[stretch], now=now, detail=detail
+            )
         )
         events.append(event)
     writes = (
         ownership.Writes(OWNER, put=put),
-        *(part.entry.writes(each) for part, each in zip(grown, counted, strict=True)),
-        *(each for part in grown for each in part.votes),
+        *(part.entry.writes(batch) for part, batch in zip(grown, counted, strict=True)),
+        *(vote_writes for part in grown for vote_writes in part.votes),
         *told,
     )
     return Imported(
@@ -84,23 +86,23 @@ def append_imported(
     )
 
 
-def early_votes(
+def early_vote_writes(
     name: records.ThreadName, comment_id: str, cast: Sequence[tuple[str, int]]
 ) -> ownership.Writes:
     """Store some of the votes on a comment of an export before the comment, if it is new."""
     if reads.get(comment_rows.comment_key(comment_id)) is not None:
         return ownership.Writes(votes.OWNER)
-    return votes.imported(comment_id, comment_rows.thread_key_name(name), cast)
+    return votes.import_writes(comment_id, comment_rows.thread_key_name(name), cast)
 
 
-def _read(
+def _read_parts(
     scheme: sorthash.Scheme, threads: Sequence[ImportedThread], now: datetime, revision: int
 ) -> list["_Part"]:
     """Read the rows of all threads with one lookup."""
     parts = [_Part(given, revision) for given in threads]
-    found = iter(reads.get_multi([key for part in parts for key in part.keys]))
+    stored = iter(reads.get_multi([key for part in parts for key in part.keys]))
     for part in parts:
-        part.fill([next(found) for _ in part.keys])
+        part.fill([next(stored) for _ in part.keys])
     new = [part for part in parts if part.is_new]
     known = site_scheme(new[0].name, scheme) if new else scheme
     for part in parts:
@@ -137,9 +139,9 @@ class _Part:
         self.added: dict[str, None] = {}
         self.votes: list[ownership.Writes] = []
 
-    def fill(self, found: Sequence[Any]) -> None:
-        self._stored: comment_rows.ThreadRow | None = found[0]
-        rows, counters = found[1 : self._comments + 1], found[self._comments + 1 :]
+    def fill(self, loaded: Sequence[Any]) -> None:
+        self._stored: comment_rows.ThreadRow | None = loaded[0]
+        rows, counters = loaded[1 : self._comments + 1], loaded[self._comments + 1 :]
         self.entry.fill(self._stored, counters)
         self.is_new = self.thread_changed = self._stored is None
         self.rows: dict[str, comment_rows.CommentRow] = {row.key.id(): row for row in rows if row}
@@ -169,9 +171,9 @@ class _Part:
             elif bulk_removal.is_erased(stored):
                 self.restore(stored, node, brought)
 
-    def put(self) -> tuple[schema.StoredRow, ...]:
+    def rows_to_store(self) -> tuple[schema.StoredRow, ...]:
         """Return the rows to store, after naming the thread."""
-        named = self.named()
+        named = self.name_thread()
         put: tuple[schema.StoredRow, ...] = tuple(self.rows[row_id] for row_id in self.changed)
         if named or self.thread_changed:
             put = (*put, *(named or (self.thread,)))
@@ -182,7 +184,7 @@ class _Part:
         answered = None if node.reply_to is None else self._row(node.reply_to)
         parent = answered
         if answered is not None and answered.level >= self.scheme.levels - 1:
-            parent = self._above(answered)
+            parent = self._parent(answered)
         row = new_row(
             Draft(
                 id=node.id,
@@ -204,10 +206,10 @@ class _Part:
         if node.kept is not None:
             _keep_comment(row, node)
             _keep_number(self.thread if parent is None else parent, node.kept.number, parent)
-            self._cast(row, node.kept.votes)
+            self._count_votes(row, node.kept.votes)
         place(self.scheme, row, parent, self.thread)
         if node.kept is not None:
-            row.populate(former_slugs=[each for each in node.kept.slugs if each != row.slug])
+            row.populate(former_slugs=[slug for slug in node.kept.slugs if slug != row.slug])
         self.rows[node.id] = row
         self.changed[node.id] = None
         self.added[node.id] = None
@@ -235,7 +237,7 @@ class _Part:
         if node.kept is not None:
             _keep_comment(row, node)
             # Without early votes, all others are only counted.
-            self._cast(row, node.kept.votes[:VOTES_AT_ONCE])
+            self._count_votes(row, node.kept.votes[:VOTES_AT_ONCE])
         self.changed[node.id] = self.added[node.id] = None
         touch(row, was_listed=was_listed)
         if node.pinned and (node.status is Status.APPROVED or self.is_kept):
@@ -243,12 +245,12 @@ class _Part:
         if row.listed and not was_listed and row.parent:
             self._list_above(self._row(row.parent))
 
-    def _cast(self, row: comment_rows.CommentRow, cast: Sequence[tuple[str, int]]) -> None:
+    def _count_votes(self, row: comment_rows.CommentRow, cast: Sequence[tuple[str, int]]) -> None:
         """Count votes as cast, and store those that were not stored early."""
         row.cast_up = sum(1 for _, value in cast if value == votes.UP)
         row.cast_down = len(cast) - row.cast_up
         if cast:
-            self.votes.append(votes.imported(row.key.id(), row.thread, cast[:VOTES_AT_ONCE]))
+            self.votes.append(votes.import_writes(row.key.id(), row.thread, cast[:VOTES_AT_ONCE]))
 
     def _pin(self, row: comment_rows.CommentRow) -> None:
         if len(self.thread.pins) < MOST_PINS:
@@ -263,10 +265,10 @@ class _Part:
         if comment_id not in self.rows:
             self._before[comment_id] = conversion.comment_state(row)
         self.rows[comment_id] = row
-        found: comment_rows.CommentRow = row
-        return found
+        loaded: comment_rows.CommentRow = row
+        return loaded
 
-    def _above(self, row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
+    def _parent(self, row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
         parent_id = conversion.parent_id(row)
         return None if parent_id is None else self._row(parent_id)
 
@@ -277,16 +279,16 @@ class _Part:
             if parent.key.id() not in self.added:
                 touch(parent, was_listed=False)
             self.changed[parent.key.id()] = None
-            parent = self._above(parent)
+            parent = self._parent(parent)
 
-    def named(self) -> tuple[schema.StoredRow, ...]:
+    def name_thread(self) -> tuple[schema.StoredRow, ...]:
         """Name an unnamed thread after the oldest added comment. Return the rows to store."""
         if self.thread.named_by:
             return ()
         came = [
             row for row in map(self.rows.__getitem__, self.added) if row.status == Status.APPROVED
         ]
-        return naming.first(self.thread, came, [self.rows[row_id] for row_id in self.changed])
+        return naming.take_oldest(self.thread, came, [self.rows[row_id] for row_id in self.changed])
 
     def changes(self) -> list[Counted]:
         """Return the old and new state of each changed row, for the counters and the event."""

@@ -30,7 +30,7 @@ from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows, schema, vote_rows
 from comments.threads import category_journal, naming, thread_terms
-from comments.threads.comment_flags import OWNER, flagged_as_moved, touch
+from comments.threads.comment_flags import OWNER, flag_as_moved, touch
 from comments.tree import votes
 from comments.tree.changes import erase_content
 from comments.tree.counters import in_transaction
@@ -70,15 +70,17 @@ def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
     the import.
     """
     rows = [row for row in _rows(ids) if row.source]
-    voted = _voted(rows)
-    parts = [_Erased(name, here) for name, here in _by_thread(rows)]
+    voted = _rows_with_votes(rows)
+    parts = [_ThreadErasure(name, here) for name, here in _by_thread(rows)]
     for part in parts:
         part.erase(now)
-    changes = [change for part in parts for change in part.counted]
-    told, events = _told(changes, run, now=now)
-    writes = (*(each for part in parts for each in part.writes()), *told)
+    changes = [change for part in parts for change in part.row_changes]
+    told, events = _event_writes(changes, run, now=now)
+    writes = (*(written for part in parts for written in part.writes()), *told)
     ended = (
-        votes.ended(row.key.id(), records.ThreadName(row.site, row.thread_id), now=now)
+        votes.scheduled_deletion_writes(
+            row.key.id(), records.ThreadName(row.site, row.thread_id), now=now
+        )
         for row in voted
     )
     return Removal(
@@ -96,15 +98,15 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
     `answered` contains the comments that are answered by others than their children.
     """
     rows = [row for row in _rows(ids) if is_erased(row)]
-    parts = [_Deleted(name, here, answered) for name, here in _by_thread(rows)]
+    parts = [_ThreadDeletion(name, here, answered) for name, here in _by_thread(rows)]
     changes = [
         (row, Counted(conversion.comment_state(row), None))
         for part in parts
         for row in part.gone.values()
     ]
-    told, events = _told(changes, run, now=now, after=1)
+    told, events = _event_writes(changes, run, now=now, after=1)
     return Removal(
-        (*(each for part in parts for each in part.writes()), *told),
+        (*(written for part in parts for written in part.writes()), *told),
         events,
         tuple(part.name for part in parts if part.gone),
         tuple(row.key.id() for row, _ in changes),
@@ -117,16 +119,16 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
 
 def answers(name: records.ThreadName) -> dict[str, set[str]]:
     """Return the comments of a thread that others than their children answer, with the answers."""
-    found: dict[str, set[str]] = {}
+    by_comment: dict[str, set[str]] = {}
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
     for message in reads.walk(reads.Query("Comment", where=where, order=("__key__",))):
         answered = message.properties["reply_to"].string_value
         if answered and answered != message.properties["parent"].string_value:
-            found.setdefault(answered, set()).add(message.key.path[-1].name)
-    return found
+            by_comment.setdefault(answered, set()).add(message.key.path[-1].name)
+    return by_comment
 
 
-def needed(name: records.ThreadName, ids: Collection[str]) -> set[str] | None:
+def needed_comments(name: records.ThreadName, ids: Collection[str]) -> set[str] | None:
     """Return which of these comments other comments of a thread need; None without other comments.
 
     A comment needs the comments above it, the comment that it answers, and what these need.
@@ -137,16 +139,18 @@ def needed(name: records.ThreadName, ids: Collection[str]) -> set[str] | None:
         values = message.properties
         both = {values["parent"].string_value, values["reply_to"].string_value}
         links[message.key.path[-1].name] = both - {""}
-    waiting = [each for each in links if each not in ids]
-    found = set(waiting)
+    waiting = [comment_id for comment_id in links if comment_id not in ids]
+    reached = set(waiting)
     while waiting:
-        more = links.get(waiting.pop(), set()) - found
-        found |= more
+        more = links.get(waiting.pop(), set()) - reached
+        reached |= more
         waiting += more
-    return found.intersection(ids).intersection(links) if found else None
+    return reached.intersection(ids).intersection(links) if reached else None
 
 
-def delete_thread(name: records.ThreadName, made: ThreadSettings) -> tuple[ownership.Writes, ...]:
+def thread_deletion_writes(
+    name: records.ThreadName, made: ThreadSettings
+) -> tuple[ownership.Writes, ...]:
     """Return the writes that delete a thread without comments, in the current transaction.
 
     There are none if the thread has comments, several counter shards, or other settings than those
@@ -177,7 +181,7 @@ def is_erased(row: comment_rows.CommentRow) -> bool:
     return bool(row.source == comment_rows.ERASED and row.status == Status.RETRACTED)
 
 
-class _Erased:
+class _ThreadErasure:
     """The comments of one thread that a transaction erases, and the rows above them."""
 
     def __init__(self, name: records.ThreadName, rows: Iterable[comment_rows.CommentRow]) -> None:
@@ -237,16 +241,16 @@ class _Erased:
         """Name the thread after another comment if its naming comment is erased; remove pins."""
         # Name the thread first: the naming comment is counted under the categories that it sets.
         named = naming.follow(self.name, self._changed)
-        threads = [each for each in named if isinstance(each, comment_rows.ThreadRow)]
+        threads = [row for row in named if isinstance(row, comment_rows.ThreadRow)]
         thread = threads[0] if threads else reads.get(comment_rows.thread_key(self.name))
         self._others = (*self._others, *named)
         if thread is not None and not self._rows.keys().isdisjoint(thread.pins):
-            thread.pins = [each for each in thread.pins if each not in self._rows]
+            thread.pins = [comment_id for comment_id in thread.pins if comment_id not in self._rows]
             naming.forget(thread)
             self._others = (*self._others, thread)
 
     @property
-    def counted(self) -> list[tuple[comment_rows.CommentRow, Counted]]:
+    def row_changes(self) -> list[tuple[comment_rows.CommentRow, Counted]]:
         """Return the changed rows, each with its old and new state."""
         return [
             (row, Counted(before, conversion.comment_state(row))) for before, row in self._changed
@@ -254,14 +258,14 @@ class _Erased:
 
     def writes(self) -> tuple[ownership.Writes, ...]:
         """Return the writes of the comments, the thread and the thread's counters."""
-        put = {each.key: each for each in (*self._others, *(row for _, row in self._changed))}
+        put = {entity.key: entity for entity in (*self._others, *(row for _, row in self._changed))}
         return (
             ownership.Writes(OWNER, put=tuple(put.values())),
-            in_transaction.entered(self.name, [change for _, change in self.counted]),
+            in_transaction.counter_writes(self.name, [change for _, change in self.row_changes]),
         )
 
 
-class _Deleted:
+class _ThreadDeletion:
     """The comments of one thread that a transaction deletes, by id, and the row that it flags."""
 
     def __init__(
@@ -285,10 +289,10 @@ class _Deleted:
 
     def _choose(self) -> None:
         """Choose the row to flag. If all rows of the thread would be deleted, keep one of them."""
-        found = _first(self.name, self.gone)
-        if found is not None:
-            self._flagged = found
-        elif not any(map(_was_seen, self.gone.values())):
+        first = _first(self.name, self.gone)
+        if first is not None:
+            self._flagged = first
+        elif not any(map(_has_been_seen, self.gone.values())):
             self.is_emptied = True
         else:
             last = min(self.gone.values(), key=lambda row: row.sort_hash)
@@ -303,29 +307,29 @@ class _Deleted:
     def writes(self) -> Iterator[ownership.Writes]:
         """Yield the writes of the rows and of the thread's counters."""
         if self._flagged is not None:
-            yield ownership.Writes(OWNER, put=(flagged_as_moved(self._flagged),))
+            yield ownership.Writes(OWNER, put=(flag_as_moved(self._flagged),))
         yield ownership.Writes(OWNER, delete=tuple(row.key for row in self.gone.values()))
         states = map(conversion.comment_state, self.gone.values())
-        yield in_transaction.entered(self.name, [Counted(state, None) for state in states])
+        yield in_transaction.counter_writes(self.name, [Counted(state, None) for state in states])
 
 
-def _was_seen(row: comment_rows.CommentRow) -> bool:
+def _has_been_seen(row: comment_rows.CommentRow) -> bool:
     """Return whether readers have seen a comment and a directory may still show its changes."""
     return bool(row.unfolded or row.shelved or row.listed or row.changed is not None)
 
 
 def _rows(ids: Iterable[str]) -> list[comment_rows.CommentRow]:
-    found = reads.get_multi([comment_rows.comment_key(each) for each in ids])
-    return [row for row in found if row is not None]
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
+    return [row for row in rows if row is not None]
 
 
 def _by_thread(
     rows: Iterable[comment_rows.CommentRow],
 ) -> Iterator[tuple[records.ThreadName, list[comment_rows.CommentRow]]]:
-    found: dict[str, list[comment_rows.CommentRow]] = {}
+    groups: dict[str, list[comment_rows.CommentRow]] = {}
     for row in rows:
-        found.setdefault(row.thread, []).append(row)
-    for here in found.values():
+        groups.setdefault(row.thread, []).append(row)
+    for here in groups.values():
         yield records.ThreadName(here[0].site, here[0].thread_id), here
 
 
@@ -333,12 +337,15 @@ def _ancestors(
     rows: Mapping[str, comment_rows.CommentRow],
 ) -> dict[str, comment_rows.CommentRow]:
     """Read the rows above these rows, level by level."""
-    found: dict[str, comment_rows.CommentRow] = {}
+    above: dict[str, comment_rows.CommentRow] = {}
     level: Iterable[comment_rows.CommentRow] = rows.values()
-    while ids := {each for each in map(conversion.parent_id, level) if each} - {*rows, *found}:
+    while ids := {parent_id for parent_id in map(conversion.parent_id, level) if parent_id} - {
+        *rows,
+        *above,
+    }:
         level = _rows(sorted(ids))
-        found.update((row.key.id(), row) for row in level)
-    return found
+        above.update((row.key.id(), row) for row in level)
+    return above
 
 
 def _has_below(
@@ -350,7 +357,7 @@ def _has_below(
     if not row.child_count:
         return False
     low, high = sorthash.subtree_range(row.sort_hash)
-    passed = {key for key, each in without.items() if low < each < high}
+    passed = {key for key, sort_hash in without.items() if low < sort_hash < high}
     bounds = (("sort_hash", ">", low), ("sort_hash", "<", high))
     query = reads.Query(
         "Comment",
@@ -372,11 +379,11 @@ def _first(name: records.ThreadName, without: Collection[str]) -> comment_rows.C
         keys_only=True,
     )
     ids = (message.key.path[-1].name for message in reads.fetch(query))
-    first = next((each for each in ids if each not in without), None)
+    first = next((comment_id for comment_id in ids if comment_id not in without), None)
     return None if first is None else next(iter(_rows([first])), None)
 
 
-def _voted(rows: Sequence[comment_rows.CommentRow]) -> list[comment_rows.CommentRow]:
+def _rows_with_votes(rows: Sequence[comment_rows.CommentRow]) -> list[comment_rows.CommentRow]:
     """Return the comments that have votes, or may have uncounted ones."""
     due = reads.get_multi([vote_rows.votes_due_key(row.key.id()) for row in rows])
     return [
@@ -386,7 +393,7 @@ def _voted(rows: Sequence[comment_rows.CommentRow]) -> list[comment_rows.Comment
     ]
 
 
-def _told(
+def _event_writes(
     changes: Sequence[tuple[comment_rows.CommentRow, Counted]],
     run: str,
     *,
@@ -399,5 +406,5 @@ def _told(
     for part in outbox.parts(counted) if counted else ():
         row = changes[part.start][0]
         event = outbox.event_id(row.key.id(), row.revision + after, run)
-        told[event] = outbox.tell(outbox.EventKind.UNDONE, event, counted[part], now=now)
+        told[event] = outbox.event_writes(outbox.EventKind.UNDONE, event, counted[part], now=now)
     return tuple(told.values()), tuple(told)

@@ -13,7 +13,7 @@ from comments.threads.comment_flags import (
     OWNER,
     at_once,
     changed_at,
-    flagged_as_moved,
+    flag_as_moved,
     raise_revision,
     touch,
     touch_around_text,
@@ -22,7 +22,7 @@ from comments.tree.counters import in_transaction
 from comments.tree.values import Recategorized, RenderedText, TreePlace
 
 
-def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
+def compaction_writes(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
     """Clear the flags of comments that a directory contains, for `compactor`.
 
     `seen` maps each id to the revision in the directory and whether the directory lists the
@@ -40,7 +40,7 @@ def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
     return ownership.Writes(OWNER, put=tuple(cleared))
 
 
-def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
+def missing_flag_writes(ids: Sequence[str]) -> ownership.Writes:
     """Flag listed comments that have no flag, for example because an older release stored them."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
@@ -50,7 +50,7 @@ def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
     return ownership.Writes(OWNER, put=tuple(unknown))
 
 
-def ask_rebuild(ids: Sequence[str]) -> ownership.Writes:
+def rebuild_request_writes(ids: Sequence[str]) -> ownership.Writes:
     """Flag one of these comments, so that readers use the ordered query until the next compaction.
 
     The text of the comment stays, and so does its revision of the text.
@@ -60,19 +60,19 @@ def ask_rebuild(ids: Sequence[str]) -> ownership.Writes:
     row = next((row for row in rows if row is not None and row.created is not None), None)
     if row is None:
         return ownership.Writes(OWNER)
-    return ownership.Writes(OWNER, put=(flagged_as_moved(row),))
+    return ownership.Writes(OWNER, put=(flag_as_moved(row),))
 
 
-def raise_revisions(ids: Sequence[str]) -> ownership.Writes:
+def revision_writes(ids: Sequence[str]) -> ownership.Writes:
     """Raise the revisions of comments, so that no process uses a copy of them that it has read."""
-    found = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
-    rows = [row for row in found if row is not None and row.created is not None]
+    stored = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
+    rows = [row for row in stored if row is not None and row.created is not None]
     for row in rows:
         raise_revision(row)
     return ownership.Writes(OWNER, put=tuple(rows))
 
 
-def without_addresses(ids: Sequence[str]) -> ownership.Writes:
+def address_erasure_writes(ids: Sequence[str]) -> ownership.Writes:
     """Erase comments' addresses and network marks, and fingerprints that could confirm an address.
 
     Readers see no change, so the revision stays the same. If a post whose fingerprint was erased is
@@ -87,7 +87,7 @@ def without_addresses(ids: Sequence[str]) -> ownership.Writes:
     return ownership.Writes(OWNER, put=tuple(known))
 
 
-def rerendered(comment_id: str, text: RenderedText, *, now: datetime) -> ownership.Writes:
+def rerendering_writes(comment_id: str, text: RenderedText, *, now: datetime) -> ownership.Writes:
     """Replace the HTML of a comment, unless its body has changed since the HTML was made."""
     row = reads.get(comment_rows.comment_key(comment_id))
     if row is None or row.body != text.body or row.renderer == text.renderer:
@@ -97,7 +97,9 @@ def rerendered(comment_id: str, text: RenderedText, *, now: datetime) -> ownersh
     return ownership.Writes(OWNER, put=(row,))
 
 
-def mend(name: records.ThreadName, places: Sequence[TreePlace]) -> tuple[ownership.Writes, ...]:
+def repair_writes(
+    name: records.ThreadName, places: Sequence[TreePlace]
+) -> tuple[ownership.Writes, ...]:
     """Write rebuilt places, counters and texts, and flag the rows for compaction, for `repair`.
 
     Skip rows that have changed since they were read.
@@ -126,10 +128,13 @@ def mend(name: records.ThreadName, places: Sequence[TreePlace]) -> tuple[ownersh
         touch(row, was_listed=was_listed)
         mended.append(row)
         counted.append(Counted(before, conversion.comment_state(row)))
-    return (ownership.Writes(OWNER, put=tuple(mended)), in_transaction.entered(name, counted))
+    return (
+        ownership.Writes(OWNER, put=tuple(mended)),
+        in_transaction.counter_writes(name, counted),
+    )
 
 
-def mend_thread(
+def thread_repair_writes(
     name: records.ThreadName, child_count: int, pins: Sequence[str]
 ) -> tuple[ownership.Writes, ...]:
     """Raise the thread's root counter to at least `child_count` and add pins, for `repair`.
@@ -139,8 +144,8 @@ def mend_thread(
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None:
         return ()
-    copy = thread_terms.follow(thread)
-    missing = [each for each in pins if each not in thread.pins]
+    copy = thread_terms.copy_writes(thread)
+    missing = [comment_id for comment_id in pins if comment_id not in thread.pins]
     if thread.child_count >= child_count and not missing:
         return (copy,)
     thread.child_count = max(thread.child_count, child_count)
@@ -177,6 +182,6 @@ def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime)
     }
     writes = (
         ownership.Writes(OWNER, put=tuple(changed)),
-        *(outbox.tell(outbox.EventKind.FILED, *event, now=now) for event in events.items()),
+        *(outbox.event_writes(outbox.EventKind.FILED, *event, now=now) for event in events.items()),
     )
     return Recategorized(writes, len(changed), tuple(events))

@@ -48,10 +48,10 @@ def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> 
         errors.Overloaded: the store is busy; a change that has begun is finished later.
     """
     begin(name, categories.canonical_set(names))
-    return run(name, now=now)
+    return run_to_end(name, now=now)
 
 
-def run(name: records.ThreadName, *, now: datetime) -> int:
+def run_to_end(name: records.ThreadName, *, now: datetime) -> int:
     """Finish a thread's change of categories if one has begun; return how many comments moved."""
     moved = 0
     while (more := step(name, now=now)) is not None:
@@ -66,7 +66,7 @@ def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
         thread = reads.get(comment_rows.thread_key(name))
         if thread is None:
             raise errors.NotFound("thread", name.id)
-        transactions.apply(details.set_categories(thread, names))
+        transactions.apply(details.category_writes(thread, names))
 
     transactions.transaction(body)
 
@@ -79,14 +79,14 @@ def step(name: records.ThreadName, *, now: datetime) -> int | None:
         return None
     seen: str = row.position
     position = category_journal.position(row)
-    ids = _next(name, position.after)
+    ids = _next_comments(name, position.after)
 
     def body() -> values.Recategorized:
         journal = reads.get(key)
         if journal is None or journal.position != seen:
             return values.Recategorized((), 0)
         refiled = job_writes.recategorize(name, ids, now=now)
-        transactions.apply(*refiled.writes, _moved_on(name, position, ids))
+        transactions.apply(*refiled.writes, _move_on_writes(name, position, ids))
         return refiled
 
     refiled = transactions.transaction(body)
@@ -98,14 +98,14 @@ def step(name: records.ThreadName, *, now: datetime) -> int | None:
 def finish(*, now: datetime, steps: int = STEPS) -> int:
     """Continue all unfinished scans for up to `steps` steps; return how many comments moved."""
     moved = 0
-    for name in _begun():
+    for name in _unfinished_threads():
         while steps > 0 and (more := step(name, now=now)) is not None:
             steps -= 1
             moved += more
     return moved
 
 
-def _moved_on(
+def _move_on_writes(
     name: records.ThreadName, position: category_journal.JournalPosition, ids: list[str]
 ) -> ownership.Writes:
     thread = comment_rows.thread_key_name(name)
@@ -115,7 +115,7 @@ def _moved_on(
     return ownership.Writes("recategorize", put=(journal,))
 
 
-def _next(name: records.ThreadName, after: str) -> list[str]:
+def _next_comments(name: records.ThreadName, after: str) -> list[str]:
     where: list[tuple[str, str, object]] = [("thread", "=", comment_rows.thread_key_name(name))]
     if after:
         where.append(("__key__", ">", after))
@@ -123,7 +123,7 @@ def _next(name: records.ThreadName, after: str) -> list[str]:
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
-def _begun() -> list[records.ThreadName]:
+def _unfinished_threads() -> list[records.ThreadName]:
     jobs = category_journal.PREFIX
     where = (("__key__", ">=", jobs), ("__key__", "<", jobs.replace("/", "0")))
     query = reads.Query("Job", where=where, order=("__key__",), keys_only=True)

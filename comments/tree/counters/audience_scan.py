@@ -94,7 +94,7 @@ def count(
 
     def body() -> list[AudienceCount]:
         numbers = [0] * len(question.names)
-        for _, mask in _scan(_bounded(_plan(site, question), most)):
+        for _, mask in _scan(_check_size(_plan(site, question), most)):
             for place in question.places(mask):
                 numbers[place] += 1
         return list(map(AudienceCount, question.names, numbers))
@@ -123,13 +123,13 @@ def members(
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
 
     def body() -> statistics.ReportPage[AudienceMember]:
-        found: list[AudienceMember] = []
-        for author, mask in _scan(_bounded(_plan(site, question), most), after):
+        authors: list[AudienceMember] = []
+        for author, mask in _scan(_check_size(_plan(site, question), most), after):
             if question.places(mask):
-                found.append(AudienceMember(author))
-                if len(found) == limit:
-                    return statistics.ReportPage(tuple(found), author)
-        return statistics.ReportPage(tuple(found), None)
+                authors.append(AudienceMember(author))
+                if len(authors) == limit:
+                    return statistics.ReportPage(tuple(authors), author)
+        return statistics.ReportPage(tuple(authors), None)
 
     return _at_one_moment(body)
 
@@ -139,7 +139,7 @@ def _at_one_moment(body: Callable[[], T]) -> T:
         return transactions.snapshot(body)
 
 
-def _bounded(plan: _Plan, most: int | None) -> _Plan:
+def _check_size(plan: _Plan, most: int | None) -> _Plan:
     if most is not None and plan.cost.rows > most:
         raise errors.BadInput(
             audiences.FIELD, "audience-too-large", rows=plan.cost.rows, limit=most
@@ -153,10 +153,10 @@ def _plan(site: str, question: audiences.Question) -> _Plan:
     sizes: dict[counting.Scope, int] = {}
     billed = 0
     for place, source in enumerate(question.sources):
-        found, more = _sizes(site, source)
+        scopes, more = _sizes(site, source)
         billed += more
-        sizes |= {scope: rows for scope, rows in found.items() if rows}
-        for scope in sizes.keys() & found.keys():
+        sizes |= {scope: rows for scope, rows in scopes.items() if rows}
+        for scope in sizes.keys() & scopes.keys():
             masks[scope] = masks.get(scope, 0) | 1 << place
     page = _page_size(list(sizes.values()))
     for scope, rows in sizes.items():
@@ -229,13 +229,13 @@ def _participants(scope: counting.Scope, after: str, page: int) -> tuple[list[st
     query = reads.Query(
         "Participation", where=where, order=("__key__",), limit=page, ancestor=thread
     )
-    found = list(reads.fetch(query))
+    messages = list(reads.fetch(query))
     names = [
         message.key.path[-1].name
-        for message in found
-        if counter_rows.decoded(message.properties["numbers"].string_value).get(counting.APPROVED)
+        for message in messages
+        if counter_rows.decode(message.properties["numbers"].string_value).get(counting.APPROVED)
     ]
-    return names, found[-1].key.path[-1].name if len(found) == page else ""
+    return names, messages[-1].key.path[-1].name if len(messages) == page else ""
 
 
 def _keys(scope: counting.Scope, after: str, page: int) -> tuple[list[str], str]:

@@ -26,7 +26,7 @@ class MendedMeanwhile(Exception):
         self.mended = mended
 
 
-def mend_thread(
+def thread_writes(
     name: records.ThreadName, step: int, missing: Mapping[counting.Scope, counter_rows.Numbers]
 ) -> ownership.Writes:
     """Add the numbers that a recount found missing in a thread and in its authors' rows.
@@ -47,19 +47,19 @@ def mend_thread(
     gone: list[schema.RowKey] = []
     for scope, key, row in zip(authors, keys, stored, strict=True):
         old = counter_rows.numbers_of(row)
-        new = counting.added(old, missing[scope])
-        more = counting.added(more, counter_rows.names(counting.presence(here, old, new)))
+        new = counting.sums(old, missing[scope])
+        more = counting.sums(more, counter_rows.names(counting.presence(here, old, new)))
         if new:
             put.append(counter_rows.participation(key, name.site, scope.author, new))
         else:
             gone.append(key)
     put.append(
-        counter_rows.with_numbers(first, counting.added(counter_rows.numbers_of(first), more))
+        counter_rows.with_numbers(first, counting.sums(counter_rows.numbers_of(first), more))
     )
     return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
 
 
-def mend_site(
+def site_writes(
     site: str, step: int, missing: Mapping[counting.Scope, counter_rows.Numbers]
 ) -> ownership.Writes:
     """Add the numbers that a recount found missing in a website, its statistics and its authors.
@@ -70,29 +70,29 @@ def mend_site(
     key = counter_rows.site_counter_key(site)
     first = reads.get(key) or counter_rows.site_counter(site)
     mended = _next_step(first, step).mended
-    writes = from_events.add({counting.site_scope(site): {}, **missing})
+    writes = from_events.sum_writes({counting.site_scope(site): {}, **missing})
     others = [row for row in writes.put if row.key != key]
     counted: Any = next((row for row in writes.put if row.key == key), first)
     counted.mended = mended
     if counting.listings_scope(site) in missing:
         # Whatever was missing in the rows of thread counts is now in them.
-        thread_counts.completed(counted)
+        thread_counts.mark_complete(counted)
     return ownership.Writes(counter_rows.OWNER, put=(*others, counted), delete=writes.delete)
 
 
-def close_listings(site: str, step: int, _missing: object) -> ownership.Writes:
+def closing_writes(site: str, step: int, _missing: object) -> ownership.Writes:
     """Record that a website has too many threads for rows of thread counts.
 
     Raises:
         MendedMeanwhile: `step` is not the next step.
     """
-    writes = mend_site(site, step, {})
+    writes = site_writes(site, step, {})
     first: Any = writes.put[-1]
-    thread_counts.closed(first)
+    thread_counts.close(first)
     return writes
 
 
-def is_applied(mend: Callable[..., ownership.Writes], step: int, missing: object) -> bool:
+def apply_step(mend: Callable[..., ownership.Writes], step: int, missing: object) -> bool:
     """Apply a step of a repair in the current transaction.
 
     Return False if another process corrected the counters first.

@@ -19,7 +19,7 @@ from comments.tree.counters import thread_counts
 from comments.tree.counters.declared import declared_counts
 
 
-def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
+def following_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add events to threads' follower counts, in the transaction that marks them as done.
 
     A batch of events writes only the first shard of each thread, which always exists.
@@ -28,7 +28,7 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
     for event in events:
         site, thread, change = outbox.following_of(event)
         increments = counting.increments(counting.FOLLOWING, change.old, change.new)
-        sums[site, thread] = counting.added(
+        sums[site, thread] = counting.sums(
             sums.get((site, thread), {}), counter_rows.names(increments)
         )
     keys = [counter_rows.thread_counter_key_of(thread, 0) for _, thread in sums]
@@ -40,13 +40,13 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
         if more:
             put.append(
                 counter_rows.with_numbers(
-                    counted, counting.added(counter_rows.numbers_of(counted), more)
+                    counted, counting.sums(counter_rows.numbers_of(counted), more)
                 )
             )
     return ownership.Writes(counter_rows.OWNER, put=tuple(put))
 
 
-def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
+def event_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add events to the counters of websites, categories, days and the authors in them.
 
     Call this in the transaction that marks the events as done. Each website has one row. Batches of
@@ -62,10 +62,10 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     )
     # The rows of the sites are needed for their declared counters too.
     sums = {counting.site_scope(site): {} for site in declared_counts.sites(events)} | sums
-    spoken = dict(itertools.chain.from_iterable(map(_spoken, events)))
-    added = _added(sums, spoken)
+    spoken = dict(itertools.chain.from_iterable(map(_speakers, events)))
+    added = _writes_with_rows(sums, spoken)
     room = outbox.MOST_ROWS - added.rows
-    declared = declared_counts.from_events(events, added.sites, room=room)
+    declared = declared_counts.event_writes(events, added.sites, room=room)
     return dataclasses.replace(
         added.writes,
         put=(*added.writes.put, *declared.put),
@@ -73,14 +73,14 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     )
 
 
-def _spoken(event: outbox.Event) -> Iterator[tuple[counting.Scope, str]]:
+def _speakers(event: outbox.Event) -> Iterator[tuple[counting.Scope, str]]:
     """Yield the authors of an event's comments, each with a comment, if readers see both."""
     for (_, state), comment in zip(event.changes, event.comments, strict=False):
         if state is not None and state.author and state.status == counting.APPROVED:
             yield counting.author_scope(state.site, state.author), comment
 
 
-def add(
+def sum_writes(
     sums: Mapping[counting.Scope, Mapping[str, int]],
     spoken: Mapping[counting.Scope, str] = MappingProxyType({}),
 ) -> ownership.Writes:
@@ -88,10 +88,10 @@ def add(
 
     `spoken` maps authors to one of their comments, if one is known.
     """
-    return _added(sums, spoken).writes
+    return _writes_with_rows(sums, spoken).writes
 
 
-class _Added(NamedTuple):
+class _WritesWithRows(NamedTuple):
     """The writes of sums, the number of rows that were read for them, and the rows of websites."""
 
     writes: ownership.Writes
@@ -99,9 +99,9 @@ class _Added(NamedTuple):
     sites: Mapping[str, counter_rows.CounterRow | None]
 
 
-def _added(
+def _writes_with_rows(
     sums: Mapping[counting.Scope, Mapping[str, int]], spoken: Mapping[counting.Scope, str]
-) -> _Added:
+) -> _WritesWithRows:
     listings = {
         scope.place: more for scope, more in sums.items() if scope.kind == counting.LISTINGS
     }
@@ -115,19 +115,19 @@ def _added(
     gone: list[schema.RowKey] = []
     for scope, row in zip(authors, stored[len(places) :], strict=True):
         old = counter_rows.numbers_of(row)
-        new = counting.added(old, sums[scope])
+        new = counting.sums(old, sums[scope])
         place = counting.above(scope)
         more = counting.presence(place, old, new)
-        places[place] = counting.added(places[place], counter_rows.names(more))
+        places[place] = counting.sums(places[place], counter_rows.names(more))
         if new:
             known = row.comment if isinstance(row, counter_rows.StandingRow) else ""
             put.append(counter_rows.author_row(scope, new, spoken.get(scope, known)))
         else:
             gone.append(counter_rows.scope_key(scope))
     for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
-        numbers = counting.added(counter_rows.numbers_of(row), more_here)
+        numbers = counting.sums(counter_rows.numbers_of(row), more_here)
         if scope.kind == "site" and (more_here or scope.place in listings):
-            writes = _of_site(scope.place, row, numbers, listings.get(scope.place))
+            writes = _site_writes(scope.place, row, numbers, listings.get(scope.place))
             put += writes.put
             gone += writes.delete
         elif numbers and more_here:
@@ -138,10 +138,10 @@ def _added(
     sites = {
         scope.place: row for scope, row in zip(places, stored, strict=False) if scope.kind == "site"
     }
-    return _Added(writes, len(stored), sites)
+    return _WritesWithRows(writes, len(stored), sites)
 
 
-def _of_site(
+def _site_writes(
     site: str,
     row: counter_rows.CounterRow | None,
     numbers: counter_rows.Numbers,
@@ -154,5 +154,5 @@ def _of_site(
     counted = counter_rows.with_numbers(row or counter_rows.site_counter(site), numbers)
     more = ownership.Writes(counter_rows.OWNER)
     if listings is not None:
-        more = thread_counts.added(site, counted, listings)
+        more = thread_counts.addition_writes(site, counted, listings)
     return dataclasses.replace(more, put=(counted, *more.put))

@@ -63,19 +63,19 @@ class TransactionCounters:
         Raises:
             errors.TooMany: the limit is reached.
         """
-        if self._is_counted(self._shard, self._own, most, now):
+        if self._count_post(self._shard, self._own, most, now):
             return
         for shard, row in self._others.items():
-            if self._is_counted(shard, row, most, now):
+            if self._count_post(shard, row, most, now):
                 self._lent[shard] = row
                 return
         rows = (self._own, *self._others.values())
         raise errors.TooMany("too-many-posts", retry_after=post_shares.wait(rows, now))
 
-    def _is_counted(
+    def _count_post(
         self, shard: int, row: counter_rows.CounterRow, most: int, now: datetime
     ) -> bool:
-        return post_shares.is_counted(row, post_shares.share(most, shard, self._count), now)
+        return post_shares.count_post(row, post_shares.share(most, shard, self._count), now)
 
     @property
     def _own(self) -> counter_rows.CounterRow:
@@ -95,30 +95,30 @@ class TransactionCounters:
 
     def writes(self, changes: Iterable[CountedChange]) -> ownership.Writes:
         """Add the changes to the counters that were read, and return the writes."""
-        scopes = counting.by_scope(added(changes))
+        scopes = counting.by_scope(total_increments(changes))
         here = counting.thread_scope(comment_rows.thread_key_name(self._name))
         numbers = scopes.pop(here, {})
         put: list[schema.StoredRow] = list(self._lent.values())
         gone: list[schema.RowKey] = []
         for scope, more in scopes.items():
             old = self._stood[scope.author]
-            new = counting.added(old, more)
+            new = counting.sums(old, more)
             present = counting.presence(here, old, new)
-            numbers = counting.added(numbers, counter_rows.names(present))
+            numbers = counting.sums(numbers, counter_rows.names(present))
             key = self._kept[scope.author]
             if new:
                 put.append(counter_rows.participation(key, self._name.site, scope.author, new))
             else:
                 gone.append(key)
         if numbers:
-            sums = counting.added(counter_rows.numbers_of(self._own), numbers)
+            sums = counting.sums(counter_rows.numbers_of(self._own), numbers)
             put.append(counter_rows.with_numbers(self._own, sums))
         return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
 
 
-def entered(name: records.ThreadName, changes: Sequence[CountedChange]) -> ownership.Writes:
+def counter_writes(name: records.ThreadName, changes: Sequence[CountedChange]) -> ownership.Writes:
     """Build the counter writes for changes in a thread, reading only the necessary rows."""
-    if not added(changes):
+    if not total_increments(changes):
         return ownership.Writes(counter_rows.OWNER)
     states = [state for change in changes for state in change if state is not None]
     entry = TransactionCounters(name, (state.author for state in states))
@@ -126,7 +126,7 @@ def entered(name: records.ThreadName, changes: Sequence[CountedChange]) -> owner
     return entry.writes(changes)
 
 
-def added(changes: Iterable[CountedChange]) -> dict[counting.Key, int]:
+def total_increments(changes: Iterable[CountedChange]) -> dict[counting.Key, int]:
     """Add up the effects of changes on the counters that are written in the same transaction."""
     return counting.total(
         counting.increments(counting.IN_THREAD, change.old, change.new) for change in changes

@@ -5,7 +5,7 @@ within about a second. A Standing contains no name, so names are read from one c
 in one lookup. The name is the current name in that comment, or empty if the comment was retracted.
 
 No public response contains an author's id; a cursor contains a digest of the id. Moderators see the
-id (`known`), which identifies a comment's author but gives no access to anything.
+id (`author_list_page`), which identifies a comment's author but gives no access to anything.
 """
 
 import dataclasses
@@ -54,17 +54,19 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Leaderboa
         errors.BadCursor: the cursor belongs to a different listing, or this service did not
             sign it.
     """
-    found = known(site, limit=limit, cursor=cursor, secret=secret)
+    page = author_list_page(site, limit=limit, cursor=cursor, secret=secret)
     return LeaderboardPage(
         tuple(
-            LeaderboardEntry(name, each.score, each.numbers.get(records.Status.APPROVED.value, 0))
-            for name, each in found.standings
+            LeaderboardEntry(
+                name, standing.score, standing.numbers.get(records.Status.APPROVED.value, 0)
+            )
+            for name, standing in page.standings
         ),
-        found.cursor,
+        page.cursor,
     )
 
 
-def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorListPage:
+def author_list_page(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorListPage:
     """Read a page of authors for moderators, with ids and all numbers.
 
     Raises:
@@ -77,9 +79,9 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorLi
     if cursor is not None:
         score, alias = cursors.unseal(cursor, listing, secret)
         after = (int(score), alias)
-    found = totals.best_authors(site, limit + 1, after=after)
-    shown = found[:limit]
-    last = (str(shown[-1].score), shown[-1].alias) if len(found) > limit else None
+    standings = totals.best_authors(site, limit + 1, after=after)
+    shown = standings[:limit]
+    last = (str(shown[-1].score), shown[-1].alias) if len(standings) > limit else None
     return AuthorListPage(
         tuple(zip(_names(site, shown), shown, strict=True)),
         None if last is None else cursors.seal(last, listing, secret),
@@ -88,16 +90,18 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorLi
 
 def _names(site: str, standings: Sequence[totals.AuthorTotals]) -> Iterator[records.Author]:
     """Yield authors' names, read from the comments in their Standings or from other comments."""
-    keys = [comment_rows.comment_key(each.comment) for each in standings if each.comment]
-    found = {
+    keys = [
+        comment_rows.comment_key(standing.comment) for standing in standings if standing.comment
+    ]
+    comments = {
         message.key.path[-1].name: conversion.comment_from_message(message)
         for message in reads.read(keys)
         if message is not None
     }
-    for each in standings:
-        comment = found.get(each.comment)
-        if comment is None or comment.author.id != each.author or comment.is_tombstone:
-            comment = _comment_of(site, each.author)
+    for standing in standings:
+        comment = comments.get(standing.comment)
+        if comment is None or comment.author.id != standing.author or comment.is_tombstone:
+            comment = _comment_of(site, standing.author)
         yield records.Author("") if comment is None else comment.author
 
 

@@ -21,11 +21,11 @@ def share(most: int, shard: int, count: int) -> int:
     return whole + (shard < rest)
 
 
-def is_counted(row: counter_rows.CounterRow, most: int, now: datetime) -> bool:
+def count_post(row: counter_rows.CounterRow, most: int, now: datetime) -> bool:
     """Count a post in a shard, unless the shard has counted `most` posts in this period."""
     # A start in the future was written by a clock that is far ahead. Such a period must not last
     # forever.
-    began = _began(row)
+    began = _period_start(row)
     if began is None or abs(now - began) >= PACE:
         row.began, row.lately = now, 0
     if row.lately >= most:
@@ -36,16 +36,16 @@ def is_counted(row: counter_rows.CounterRow, most: int, now: datetime) -> bool:
 
 def wait(rows: Sequence[counter_rows.CounterRow], now: datetime) -> int:
     """Return the seconds until the first of these shards begins a period."""
-    first = min(filter(None, map(_began, rows)))
+    first = min(filter(None, map(_period_start, rows)))
     return max(1, int((first + PACE - now).total_seconds()))
 
 
-def counted(rows: Sequence[counter_rows.CounterRow]) -> tuple[datetime | None, int]:
+def current_period(rows: Sequence[counter_rows.CounterRow]) -> tuple[datetime | None, int]:
     """Return the start of the latest period of these shards, and the posts that count in it."""
-    began = max(filter(None, map(_began, rows)), default=None)
+    began = max(filter(None, map(_period_start, rows)), default=None)
     if began is None:
         return None, 0
-    starts = ((_began(row), row.lately) for row in rows)
+    starts = ((_period_start(row), row.lately) for row in rows)
     return began, sum(posts for start, posts in starts if start and began - start < PACE)
 
 
@@ -54,12 +54,12 @@ def divide(rows: Sequence[counter_rows.CounterRow]) -> bool:
 
     No shard then has more than its share of the limit.
     """
-    began, posts = counted(rows)
+    began, posts = current_period(rows)
     for shard, row in enumerate(rows):
         row.began, row.lately = began, share(posts, shard, len(rows))
     return began is not None
 
 
-def _began(row: counter_rows.CounterRow) -> datetime | None:
-    found: datetime | None = row.began
-    return found
+def _period_start(row: counter_rows.CounterRow) -> datetime | None:
+    start: datetime | None = row.began
+    return start

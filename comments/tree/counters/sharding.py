@@ -232,8 +232,8 @@ def _rows(
     """Return the rows of `count` shards, given the first, which knows how many are stored."""
     stored = 1 if first is None else first.shards or 1
     keys = [counter_rows.thread_counter_key(name, shard) for shard in range(1, stored)]
-    found = dict(enumerate([first, *(reads.get_multi(keys) if keys else ())]))
-    return [found.get(shard) or counter_rows.thread_counter(name, shard) for shard in range(count)]
+    known = dict(enumerate([first, *(reads.get_multi(keys) if keys else ())]))
+    return [known.get(shard) or counter_rows.thread_counter(name, shard) for shard in range(count)]
 
 
 def gather(name: records.ThreadName) -> None:
@@ -245,8 +245,8 @@ def gather(name: records.ThreadName) -> None:
         if thread is None or count == 1:
             return
         rows = _rows(name, reads.get(counter_rows.thread_counter_key(name, 0)), count)
-        posts = post_shares.counted(rows)
-        first = counter_rows.with_numbers(rows[0], totals.summed(rows))
+        posts = post_shares.current_period(rows)
+        first = counter_rows.with_numbers(rows[0], totals.sum_shards(rows))
         thread.shards = first.shards = 1
         first.began, first.lately = posts
         gone = tuple(row.key for row in rows[1:])

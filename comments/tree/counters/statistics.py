@@ -120,9 +120,9 @@ def by_day(
     before = f"{site_id}/{counter_rows.category_part(category)}/"
     low, high = _range(since, until)
     rows = _by_key("Day", f"{before}{after or low}", f"{before}{high}", limit, with_low=not after)
-    found = [(counter_rows.statistics_scope("Day", name).day, numbers) for name, numbers in rows]
-    lines = [_line(category, day, numbers) for day, numbers in found]
-    return _page(lines, [day for day, _ in found], limit)
+    days = [(counter_rows.statistics_scope("Day", name).day, numbers) for name, numbers in rows]
+    lines = [_line(category, day, numbers) for day, numbers in days]
+    return _page(lines, [day for day, _ in days], limit)
 
 
 def last_day(site_id: str, category: str = "", *, until: date) -> date | None:
@@ -161,7 +161,7 @@ def by_day_and_category(
             ("entry", "<=", f"{site_id}/{high}"),
         ),
         order=("entry",),
-        limit=_bounded(limit),
+        limit=_check_limit(limit),
     )
     lines, entries = [], []
     for message in reads.fetch(query):
@@ -183,7 +183,7 @@ def commenters(
         "Participation",
         where=where,
         order=("__key__",),
-        limit=_bounded(limit),
+        limit=_check_limit(limit),
         ancestor=comment_rows.thread_key(name),
     )
     rows = [(message.key.path[-1].name, _numbers(message)) for message in reads.fetch(query)]
@@ -209,12 +209,12 @@ def threads_of(
     if after:
         here = schema.RowKey("Participation", author, parent=comment_rows.thread_key_of(after))
         where.append(("__key__", ">", here))
-    query = reads.Query("Participation", where=where, order=("__key__",), limit=_bounded(limit))
+    query = reads.Query("Participation", where=where, order=("__key__",), limit=_check_limit(limit))
     rows = [(message.key.path[0].name, _numbers(message)) for message in reads.fetch(query)]
-    found = reads.get_multi([comment_rows.thread_key_of(name) for name, _ in rows])
+    threads = reads.get_multi([comment_rows.thread_key_of(name) for name, _ in rows])
     places = [
         ThreadCount(thread.thread, thread.title, numbers.get(counting.APPROVED, 0))
-        for thread, (_, numbers) in zip(found, rows, strict=True)
+        for thread, (_, numbers) in zip(threads, rows, strict=True)
         if thread is not None
     ]
     lines = [place for place in places if place.comments > 0]
@@ -235,7 +235,7 @@ def categories_of(
     if after:
         here = counter_rows.statistics_key(counting.category_scope(site_id, after, author))
         where.append(("__key__", ">", here))
-    query = reads.Query("Appearance", where=where, order=("__key__",), limit=_bounded(limit))
+    query = reads.Query("Appearance", where=where, order=("__key__",), limit=_check_limit(limit))
     rows = [
         (counter_rows.statistics_scope("Appearance", message.key.path[-1].name), _numbers(message))
         for message in reads.fetch(query)
@@ -250,7 +250,7 @@ def _by_key(
     kind: str, low: str, high: str, limit: int, *, with_low: bool = False
 ) -> list[tuple[str, counter_rows.Numbers]]:
     where = (("__key__", ">=" if with_low else ">", low), ("__key__", "<=", high))
-    query = reads.Query(kind, where=where, order=("__key__",), limit=_bounded(limit))
+    query = reads.Query(kind, where=where, order=("__key__",), limit=_check_limit(limit))
     return [(message.key.path[-1].name, _numbers(message)) for message in reads.fetch(query)]
 
 
@@ -266,7 +266,7 @@ def _canonical(category: str) -> str:
     return categories.canonical(category) if category else ""
 
 
-def _bounded(limit: int) -> int:
+def _check_limit(limit: int) -> int:
     if not 1 <= limit <= MOST:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
     return limit
@@ -287,7 +287,9 @@ def _line(category: str, day: str, numbers: counter_rows.Numbers) -> StatisticsE
 
 def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportPage[AuthorCount]:
     people = [AuthorCount(author, numbers.get(counting.APPROVED, 0)) for author, numbers in rows]
-    return _page([each for each in people if each.comments > 0], [name for name, _ in rows], limit)
+    return _page(
+        [person for person in people if person.comments > 0], [name for name, _ in rows], limit
+    )
 
 
 def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
@@ -296,7 +298,7 @@ def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
 
 
 def _numbers(message: Any) -> counter_rows.Numbers:
-    return counter_rows.decoded(message.properties["numbers"].string_value)
+    return counter_rows.decode(message.properties["numbers"].string_value)
 
 
 def whole(read: Callable[[str], ReportPage[T]]) -> Iterator[T]:

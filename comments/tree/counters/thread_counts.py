@@ -59,7 +59,7 @@ class Listings(msgspec.Struct, omit_defaults=True):
     numbers: dict[str, int] = {}
 
 
-class _Head(msgspec.Struct):
+class _Header(msgspec.Struct):
     """The same without the numbers."""
 
     groups: int = 1
@@ -70,7 +70,7 @@ class _Unparsed:
     """A row for readers, who need few of the numbers: parsing all takes much longer."""
 
     def __init__(self, text: str) -> None:
-        head = decoders.json(_Head).decode(text) if text else _Head()
+        head = decoders.json(_Header).decode(text) if text else _Header()
         self.groups = head.groups
         self.is_usable = head.is_complete and head.groups > 0
         self._text = text
@@ -79,11 +79,11 @@ class _Unparsed:
         """Return a thread's number. No other name in the text is as long as a digest."""
         name = f'"{digest}":'
         place = self._text.find(name)
-        found = _NUMBER.match(self._text, place + len(name)) if place >= 0 else None
-        return int(found[0]) if found else 0
+        match = _NUMBER.match(self._text, place + len(name)) if place >= 0 else None
+        return int(match[0]) if match else 0
 
 
-def decoded(text: str) -> Listings:
+def decode(text: str) -> Listings:
     return decoders.json(Listings).decode(text) if text else Listings()
 
 
@@ -106,7 +106,7 @@ def of_threads(site: str, threads: Sequence[str]) -> dict[str, int] | None:
     rows: dict[int, _Unparsed] = {}
     for _ in range(_TRIES):
         wanted = {0, *(group_of(digest, groups) for digest in digests.values())}
-        rows |= _read(site, wanted - rows.keys())
+        rows |= _read_rows(site, wanted - rows.keys())
         if 0 not in rows or not rows[0].is_usable:
             known.keep(site, 0)
             return None
@@ -121,7 +121,7 @@ def of_threads(site: str, threads: Sequence[str]) -> dict[str, int] | None:
     return None
 
 
-def _read(site: str, groups: Iterable[int]) -> dict[int, _Unparsed]:
+def _read_rows(site: str, groups: Iterable[int]) -> dict[int, _Unparsed]:
     names = {counter_rows.listings_name(site, group): group for group in groups}
     return {
         names[message.key.path[-1].name]: _Unparsed(message.properties["listings"].string_value)
@@ -129,14 +129,16 @@ def _read(site: str, groups: Iterable[int]) -> dict[int, _Unparsed]:
     }
 
 
-def stored(site: str, first: counter_rows.CounterRow | None) -> counter_rows.Numbers:
+def stored_numbers(site: str, first: counter_rows.CounterRow | None) -> counter_rows.Numbers:
     """Return all numbers in a website's rows for a recount, given the row of group 0."""
     groups = _of(first).groups
     rows = {0: first, **_others(site, range(1, groups))}
     return _union(_listings(rows, groups))
 
 
-def added(site: str, first: counter_rows.CounterRow, more: Mapping[str, int]) -> ownership.Writes:
+def addition_writes(
+    site: str, first: counter_rows.CounterRow, more: Mapping[str, int]
+) -> ownership.Writes:
     """Add to the numbers of a website's threads, in the current transaction.
 
     Set the new numbers of group 0 in `first`, which the caller writes, and return the writes of the
@@ -150,21 +152,21 @@ def added(site: str, first: counter_rows.CounterRow, more: Mapping[str, int]) ->
     listings = _listings(rows, groups)
     for digest, number in more.items():
         numbers = listings[group_of(digest, groups)].numbers
-        numbers |= counting.added({digest: numbers.pop(digest, 0)}, {digest: number})
+        numbers |= counting.sums({digest: numbers.pop(digest, 0)}, {digest: number})
     gone: list[Any] = []
-    if any(len(each.numbers) > MOST for each in listings.values()):
+    if any(len(listing.numbers) > MOST for listing in listings.values()):
         others = [group for group in range(1, groups) if group not in rows]
         rows |= _others(site, others)
-        listings = _divided(_listings(rows, groups) | listings, groups)
+        listings = _divide(_listings(rows, groups) | listings, groups)
         gone = [counter_rows.listings_key(site, group) for group in rows if group not in listings]
     # If a row was lost, a recount has to add what is missing.
     is_whole = _is_whole(rows, groups)
     listings[0].is_complete = is_whole and _of(first).is_complete
     if not listings[0].is_complete:
         _INCOMPLETE.get().add(site)
-    for group, each in listings.items():
+    for group, listing in listings.items():
         row = rows.get(group) or counter_rows.listings_row(site, group)
-        row.listings = msgspec.json.encode(each, order="deterministic").decode()
+        row.listings = msgspec.json.encode(listing, order="deterministic").decode()
         rows[group] = row
     put = tuple(rows[group] for group in listings if group)
     return ownership.Writes(counter_rows.OWNER, put=put, delete=tuple(gone))
@@ -172,9 +174,10 @@ def added(site: str, first: counter_rows.CounterRow, more: Mapping[str, int]) ->
 
 def _listings(rows: Mapping[int, Any], groups: int) -> dict[int, Listings]:
     """Decode rows. A lost row, and one from before a loss of group 0, has no numbers."""
-    found = {group: _of(row) for group, row in rows.items()}
+    known = {group: _of(row) for group, row in rows.items()}
     return {
-        group: each if each.groups == groups else Listings(groups) for group, each in found.items()
+        group: listing if listing.groups == groups else Listings(groups)
+        for group, listing in known.items()
     }
 
 
@@ -183,30 +186,34 @@ def _is_whole(rows: Mapping[int, Any], groups: int) -> bool:
     return all(row is not None and _of(row).groups == groups for row in others)
 
 
-def _divided(known: Mapping[int, Listings], groups: int) -> dict[int, Listings]:
+def _divide(known: Mapping[int, Listings], groups: int) -> dict[int, Listings]:
     """Distribute the numbers of all groups among more groups; or close the rows."""
     numbers = _union(known)
     while (groups := 2 * groups) <= MOST_GROUPS:
         made = {group: Listings(groups) for group in range(groups)}
         for digest, number in numbers.items():
             made[group_of(digest, groups)].numbers[digest] = number
-        if all(len(each.numbers) <= MOST for each in made.values()):
+        if all(len(listing.numbers) <= MOST for listing in made.values()):
             return made
     return {0: Listings(0)}
 
 
 def _union(listings: Mapping[int, Listings]) -> counter_rows.Numbers:
-    return {digest: number for each in listings.values() for digest, number in each.numbers.items()}
+    return {
+        digest: number
+        for listing in listings.values()
+        for digest, number in listing.numbers.items()
+    }
 
 
-def completed(first: counter_rows.CounterRow) -> None:
+def mark_complete(first: counter_rows.CounterRow) -> None:
     """Record in the row of group 0 that the rows contain all threads of a website."""
     held = _of(first)
     held.is_complete = True
     first.listings = msgspec.json.encode(held, order="deterministic").decode()
 
 
-def closed(first: counter_rows.CounterRow) -> None:
+def close(first: counter_rows.CounterRow) -> None:
     """Record in the row of group 0 that a website has too many threads for these rows."""
     first.listings = msgspec.json.encode(Listings(0, is_complete=True)).decode()
 
@@ -229,7 +236,7 @@ def take_incomplete() -> list[str]:
 
 
 def _of(row: counter_rows.CounterRow | None) -> Listings:
-    return Listings() if row is None else decoded(row.listings)
+    return Listings() if row is None else decode(row.listings)
 
 
 def _others(site: str, groups: Iterable[int]) -> dict[int, Any]:

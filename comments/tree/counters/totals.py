@@ -25,15 +25,15 @@ def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
     ]
-    found = {
+    rows = {
         message.key.path[-1].name: message.properties
         for message in reads.lookup("Counter", list(dict.fromkeys(firsts)))
     }
-    numbers = {key: counter_rows.decoded(row["numbers"].string_value) for key, row in found.items()}
+    numbers = {key: counter_rows.decode(row["numbers"].string_value) for key, row in rows.items()}
     busy = [
         name
         for name, key in dict(zip(names, firsts, strict=True)).items()
-        if key in found and found[key]["shards"].integer_value > 1
+        if key in rows and rows[key]["shards"].integer_value > 1
     ]
     if busy:
         # Use one snapshot, because shards that are merged between two reads would otherwise count
@@ -50,12 +50,12 @@ def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, counter_ro
     ]
     rows = iter(reads.get_multi([key for some in keys for key in some]))
     return {
-        first.key.id(): summed([first, *(next(rows) for _ in some)])
+        first.key.id(): sum_shards([first, *(next(rows) for _ in some)])
         for first, some in zip(firsts, keys, strict=True)
     }
 
 
-def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
+def listed_counts(site: str, thread_ids: Sequence[str]) -> list[int]:
     """Return the number of comments that readers see in each thread.
 
     The numbers come from few rows for many threads, to which deliveries add soon after a change
@@ -67,17 +67,17 @@ def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
     keys = [comment_rows.thread_key_name(name) for name in names]
     known = thread_counts.of_threads(site, keys) if len(set(keys)) > FEW else None
     if known is None:
-        return [each.get(counting.LISTED, 0) for each in of_threads(names)]
+        return [thread_numbers.get(counting.LISTED, 0) for thread_numbers in of_threads(names)]
     recent = [
         place
         for place, key in enumerate(keys)
         if commit_counts.is_recent(key, within=thread_counts.BEHIND)
     ]
     numbers = of_threads([names[place] for place in recent]) if recent else []
-    found = [known[key] for key in keys]
+    counts = [known[key] for key in keys]
     for place, exact in zip(recent, numbers, strict=True):
-        found[place] = exact.get(counting.LISTED, 0)
-    return found
+        counts[place] = exact.get(counting.LISTED, 0)
+    return counts
 
 
 class ThreadTotals(NamedTuple):
@@ -89,10 +89,10 @@ class ThreadTotals(NamedTuple):
 
 def with_followers(site: str, thread_ids: Sequence[str]) -> ThreadTotals:
     """Return each thread's numbers of listed comments and of followers, from its own counters."""
-    found = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
+    numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
     return ThreadTotals(
-        [each.get(counting.LISTED, 0) for each in found],
-        [each.get(counting.FOLLOWERS, 0) for each in found],
+        [thread_numbers.get(counting.LISTED, 0) for thread_numbers in numbers],
+        [thread_numbers.get(counting.FOLLOWERS, 0) for thread_numbers in numbers],
     )
 
 
@@ -137,13 +137,13 @@ def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Aut
             message.properties["alias"].string_value,
             message.properties["comment"].string_value,
             message.properties["score"].integer_value,
-            counter_rows.decoded(message.properties["numbers"].string_value),
+            counter_rows.decode(message.properties["numbers"].string_value),
         )
         for message in reads.fetch(query)
     ]
 
 
-def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tuple[int, int]]:
+def stored_numbers(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tuple[int, int]]:
     """Read a thread's numbers for a recount.
 
     Return the number of corrections, the sums over the shards that writers use, and the shard
@@ -153,12 +153,12 @@ def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tupl
     count = 1 if thread is None else thread.shards or 1
     rows = reads.get_multi([counter_rows.thread_counter_key(name, shard) for shard in range(count)])
     mended, told = (0, 1) if rows[0] is None else (rows[0].mended, rows[0].shards)
-    return mended, summed(rows), (told, count)
+    return mended, sum_shards(rows), (told, count)
 
 
-def summed(rows: Iterable[counter_rows.CounterRow | None]) -> counter_rows.Numbers:
+def sum_shards(rows: Iterable[counter_rows.CounterRow | None]) -> counter_rows.Numbers:
     """Add up the numbers of a scope's shards."""
     numbers: counter_rows.Numbers = {}
     for row in rows:
-        numbers = counting.added(numbers, counter_rows.numbers_of(row))
+        numbers = counting.sums(numbers, counter_rows.numbers_of(row))
     return numbers

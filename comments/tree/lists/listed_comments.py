@@ -7,13 +7,13 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 
 
-def read(comment_id: str) -> records.Comment:
+def by_id(comment_id: str) -> records.Comment:
     """Read a listed comment.
 
     Raises:
         errors.NotFound: the comment does not exist or is not listed.
     """
-    return _listed(_row(comment_id), comment_id)
+    return _listed_record(_row(comment_id), comment_id)
 
 
 def in_thread(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
@@ -30,20 +30,20 @@ def in_thread(name: records.ThreadName, comment_id: str, *, field: str) -> recor
     if comment_id and (row is None or row.site != name.site):
         own = imported_ids.comment_id(name.site, imported_ids.OWN, comment_id)
         row = _row(own) or row
-    found = _listed(row, comment_id)
-    if (found.site, found.thread) != (name.site, name.id):
+    comment = _listed_record(row, comment_id)
+    if (comment.site, comment.thread) != (name.site, name.id):
         raise errors.BadInput(field, "other-thread")
-    return found
+    return comment
 
 
 def _row(comment_id: str) -> comment_rows.CommentRow | None:
-    found: comment_rows.CommentRow | None = (
+    row: comment_rows.CommentRow | None = (
         reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     )
-    return found
+    return row
 
 
-def _listed(row: comment_rows.CommentRow | None, comment_id: str) -> records.Comment:
+def _listed_record(row: comment_rows.CommentRow | None, comment_id: str) -> records.Comment:
     if row is None or not row.listed:
         raise errors.NotFound("comment", comment_id)
     return conversion.comment_record(row)
@@ -56,11 +56,11 @@ def with_ancestors(comment_id: str) -> tuple[records.Comment, tuple[records.Comm
         errors.NotFound: the comment does not exist or is not listed.
     """
 
-    def found() -> tuple[records.Comment, tuple[records.Comment, ...]]:
-        row = read(comment_id)
+    def body() -> tuple[records.Comment, tuple[records.Comment, ...]]:
+        row = by_id(comment_id)
         return row, ancestors(row)
 
-    return transactions.at_one_moment(found)
+    return transactions.at_one_moment(body)
 
 
 def ancestors(row: records.Comment) -> tuple[records.Comment, ...]:
@@ -68,9 +68,9 @@ def ancestors(row: records.Comment) -> tuple[records.Comment, ...]:
     above: list[records.Comment] = []
     parent = row.parent
     while parent is not None:
-        found = reads.get(comment_rows.comment_key(parent))
-        if found is None:
+        ancestor = reads.get(comment_rows.comment_key(parent))
+        if ancestor is None:
             break
-        above.append(conversion.comment_record(found))
-        parent = found.parent
+        above.append(conversion.comment_record(ancestor))
+        parent = ancestor.parent
     return tuple(reversed(above))

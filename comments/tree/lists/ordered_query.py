@@ -83,15 +83,15 @@ class UncountedPage:
     before: int | None
 
     @property
-    def in_order(self) -> bool:
+    def is_in_order(self) -> bool:
         """Return whether the rows are in reading order."""
         return self.listing.order is QueryOrder.THREAD
 
-    def counted(self) -> records.OrderedPage:
+    def with_counts(self) -> records.OrderedPage:
         """Return the page. Query the store for each number that the rows do not determine."""
         replies = _replies(self.listing, self.rows, self.beyond)
         before = self.before
-        if before is None and self.in_order and self.rows:
+        if before is None and self.is_in_order and self.rows:
             before = _count(_Listing(self.listing.name, high=self.rows[0].sort_hash))
         places = self.places(before, replies)
         return records.OrderedPage(
@@ -99,10 +99,10 @@ class UncountedPage:
             replies=replies,
             cursor=self.cursor,
             total=_count(_Listing(self.listing.name)),
-            changed=changed(self.listing.name),
+            changed=last_change(self.listing.name),
             positions=places,
-            starts=places if self.in_order else (None,) * len(places),
-            in_order=self.in_order,
+            starts=places if self.is_in_order else (None,) * len(places),
+            in_order=self.is_in_order,
         )
 
     def places(self, before: int | None, replies: Sequence[int]) -> tuple[int | None, ...]:
@@ -115,7 +115,7 @@ class UncountedPage:
         if self.listing.level is None:
             return tuple(range(before + 1, before + 1 + len(self.rows)))
         # The next sibling follows directly after the subtree of the previous one.
-        steps = (1 + each for each in replies[: len(self.rows) - 1])
+        steps = (1 + count for count in replies[: len(self.rows) - 1])
         return tuple(itertools.accumulate(steps, initial=before + 1)) if self.rows else ()
 
 
@@ -128,16 +128,18 @@ def page(
     cursor: str | None,
     secret: str,
 ) -> records.OrderedPage:
-    """Read a page of a thread (see `run`)."""
+    """Read a page of a thread (see `uncounted_page`)."""
 
     def read() -> records.OrderedPage:
-        found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
-        return found.counted()
+        uncounted = uncounted_page(
+            name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret
+        )
+        return uncounted.with_counts()
 
     return transactions.at_one_moment(read)
 
 
-def run(
+def uncounted_page(
     name: records.ThreadName,
     *,
     order: QueryOrder,
@@ -167,7 +169,7 @@ def run(
         row = listed_comments.in_thread(name, parent, field="parent")
         low, high = sorthash.subtree_range(row.sort_hash)
         listing = _Listing(name, parent=parent, low=low, high=high, level=row.level + 1)
-    return _run(listing, limit=limit, cursor=cursor, secret=secret)
+    return _listing_page(listing, limit=limit, cursor=cursor, secret=secret)
 
 
 def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.OrderedPage:
@@ -175,16 +177,18 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
 
     Raises:
         errors.NotFound: the comment does not exist or is not listed.
-        errors.BadInput, errors.BadCursor: see `run`.
+        errors.BadInput, errors.BadCursor: see `uncounted_page`.
     """
 
     def read() -> records.OrderedPage:
-        row = listed_comments.read(comment_id)
+        row = listed_comments.by_id(comment_id)
         low, high = sorthash.subtree_range(row.sort_hash)
         name = records.ThreadName(row.site, row.thread)
         listing = _Listing(name, parent=f"below {comment_id}", low=low, high=high)
         after = (row.sort_hash,)
-        return _run(listing, limit=limit, cursor=cursor, secret=secret, after=after).counted()
+        return _listing_page(
+            listing, limit=limit, cursor=cursor, secret=secret, after=after
+        ).with_counts()
 
     return transactions.at_one_moment(read)
 
@@ -209,16 +213,16 @@ def around(
         before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
         start = root if before < limit else row.sort_hash
         rows = _rows(dataclasses.replace(listing, low=start), limit + 1)
-        return _cut(listing, rows, limit, secret, before=None).counted()
+        return _page_of(listing, rows, limit, secret, before=None).with_counts()
 
     return transactions.at_one_moment(read)
 
 
-def pinned(name: records.ThreadName, ids: Sequence[str]) -> records.PinnedComments:
+def pinned_comments(name: records.ThreadName, ids: Sequence[str]) -> records.PinnedComments:
     """Read the pinned comments of a thread among these, and count the comments below each."""
-    rows = reads.get_multi([comment_rows.comment_key(each) for each in ids])
-    found = [conversion.comment_record(row) for row in rows if row is not None]
-    shown = [row for row in found if row.pinned and not row.is_tombstone]
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
+    comments = [conversion.comment_record(row) for row in rows if row is not None]
+    shown = [row for row in comments if row.pinned and not row.is_tombstone]
     shown.sort(key=lambda row: row.sort_hash)
     return records.PinnedComments(
         tuple(shown),
@@ -242,7 +246,7 @@ def stretch(
     return tuple(_rows(_Listing(name, low=low, high=high), limit))
 
 
-def changed(name: records.ThreadName) -> datetime | None:
+def last_change(name: records.ThreadName) -> datetime | None:
     """Return the time of a thread's last change visible to readers, or None if there was none."""
     query = reads.Query(
         "Comment",
@@ -251,8 +255,8 @@ def changed(name: records.ThreadName) -> datetime | None:
         projection=("changed",),
         limit=1,
     )
-    found = (message.properties["changed"] for message in reads.fetch(query))
-    return next(map(conversion.projected_time, found), None)
+    times = (message.properties["changed"] for message in reads.fetch(query))
+    return next(map(conversion.projected_time, times), None)
 
 
 def before(name: records.ThreadName, sort_hash: str) -> int:
@@ -265,7 +269,7 @@ def totals(site: str, thread_ids: Sequence[str]) -> list[int]:
     return [_count(_Listing(records.ThreadName(site, thread_id))) for thread_id in thread_ids]
 
 
-def _run(
+def _listing_page(
     listing: _Listing,
     *,
     limit: int,
@@ -276,19 +280,19 @@ def _run(
     check_limit(limit)
     position, before, shape = after, None, None
     if isinstance(cursor, str):
-        position, shape = _opened(cursor, listing, secret)
+        position, shape = _unseal(cursor, listing, secret)
         if listing.order is not QueryOrder.THREAD:
             before = _before_flat(listing, *position)
     elif after is None and not listing.low:
         before = cursor or 0
-        position = _skipped(listing, before) if before else None
+        position = _last_skipped(listing, before) if before else None
     rows = _rows(listing, limit + 1, after=position)
     if shape is not None and shape != (rows[0].shape if rows else _shape_of(listing.name)):
         raise errors.CursorExpired
-    return _cut(listing, rows, limit, secret, before=before)
+    return _page_of(listing, rows, limit, secret, before=before)
 
 
-def _skipped(listing: _Listing, offset: int) -> tuple[object, ...]:
+def _last_skipped(listing: _Listing, offset: int) -> tuple[object, ...]:
     """Return the position of the last comment that an offset skips.
 
     Only index entries are read. The result is in the form that cursors contain.
@@ -302,11 +306,11 @@ def _skipped(listing: _Listing, offset: int) -> tuple[object, ...]:
         offset=offset - 1,
         limit=2,
     )
-    found = list(reads.fetch(query))
+    messages = list(reads.fetch(query))
     # Without a comment after the skipped ones, the page would be empty.
-    if len(found) < 2:  # noqa: PLR2004
+    if len(messages) < 2:  # noqa: PLR2004
         raise beyond_the_end(_count(listing))
-    last = found[0].properties
+    last = messages[0].properties
     sort_hash = last["sort_hash"].string_value
     if listing.order is QueryOrder.THREAD:
         return (sort_hash,)
@@ -321,17 +325,17 @@ def beyond_the_end(total: int) -> errors.BadInput:
 def _before_flat(listing: _Listing, moment: object, sort_hash: object) -> int | None:
     """Count the comments up to a position in a flat order; None if there are too many to count."""
     earlier, same = ("<", "<=") if listing.order is QueryOrder.OLDEST else (">", ">=")
-    found = sum(
-        _counted(listing, where)
+    count = sum(
+        _count_where(listing, where)
         for where in (
             (("created", earlier, moment),),
             (("created", "=", moment), ("sort_hash", same, sort_hash)),
         )
     )
-    return found if found <= MAX_FLAT_OFFSET else None
+    return count if count <= MAX_FLAT_OFFSET else None
 
 
-def _counted(listing: _Listing, where: Iterable[tuple[str, str, object]]) -> int:
+def _count_where(listing: _Listing, where: Iterable[tuple[str, str, object]]) -> int:
     conditions = (*_base(listing), *where)
     equal = {name for name, operator, _ in conditions if operator == "="}
     order = tuple(name for name in _BY[listing.order] if name.lstrip("-") not in equal)
@@ -345,13 +349,13 @@ def check_limit(limit: int) -> None:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MAX_LIMIT)
 
 
-def _cut(
+def _page_of(
     listing: _Listing, rows: list[records.Comment], limit: int, secret: str, *, before: int | None
 ) -> UncountedPage:
     """Keep the first `limit` rows, and add a cursor if there are more."""
     shown, beyond = rows[:limit], rows[limit:]
     return UncountedPage(
-        listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None, before
+        listing, shown, beyond, _seal(shown[-1], listing, secret) if beyond else None, before
     )
 
 
@@ -420,7 +424,7 @@ def _replies(
     """
     if listing.order is QueryOrder.THREAD and listing.level is None:
         cut = beyond[0].sort_hash if beyond else ""
-        within = _within(shown)
+        within = _subtree_sizes(shown)
         return tuple(
             _below(listing.name, row) if cut.startswith(row.sort_hash) else within[row.id]
             for row in shown
@@ -428,7 +432,7 @@ def _replies(
     return tuple(_below(listing.name, row) if row.child_count else 0 for row in shown)
 
 
-def _within(rows: list[records.Comment]) -> dict[str, int]:
+def _subtree_sizes(rows: list[records.Comment]) -> dict[str, int]:
     """Compute the subtree sizes of rows in reading order, in one pass with a stack of subtrees."""
     sizes: dict[str, int] = {}
     open_: list[records.Comment] = []
@@ -462,14 +466,14 @@ def scheme_of(name: records.ThreadName) -> sorthash.Scheme:
     return conversion.scheme_of(thread, conversion.site_record(site).scheme)
 
 
-def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:
+def _seal(row: records.Comment, listing: _Listing, secret: str) -> str:
     position = [row.sort_hash]
     if listing.order is not QueryOrder.THREAD:
         position = [row.created.isoformat(), row.sort_hash]
     return cursors.seal(position, listing.label, secret, shape=row.shape)
 
 
-def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[tuple[Any, ...], int]:
+def _unseal(cursor: str, listing: _Listing, secret: str) -> tuple[tuple[Any, ...], int]:
     """Return the position of a cursor and the shape of its tree."""
     position, shape = cursors.unseal_with_shape(cursor, listing.label, secret)
     if listing.order is QueryOrder.THREAD:

@@ -25,10 +25,10 @@ def find(
     """
     if comment_rows.is_comment_id(address):
         return listed_comments.in_thread(name, address, field=field)
-    found = _at(scheme, name, address) or _of_thread(scheme, name, address)
-    if found is None:
+    comment = _at(scheme, name, address) or _of_thread(scheme, name, address)
+    if comment is None:
         raise errors.NotFound("comment", address)
-    return found
+    return comment
 
 
 def _at(scheme: sorthash.Scheme, name: records.ThreadName, slug: str) -> records.Comment | None:
@@ -36,8 +36,8 @@ def _at(scheme: sorthash.Scheme, name: records.ThreadName, slug: str) -> records
         sort_hash = sorthash.from_slug(scheme, slug)
     except sorthash.BadSortHash:
         return None
-    found = ordered_query.stretch(name, sort_hash, sort_hash + "\0", limit=1)
-    return next((row for row in found if row.slug == slug), None)
+    rows = ordered_query.stretch(name, sort_hash, sort_hash + "\0", limit=1)
+    return next((row for row in rows if row.slug == slug), None)
 
 
 def _of_thread(
@@ -50,9 +50,9 @@ def _of_thread(
     thread = reads.get(comment_rows.thread_key(name))
     own = conversion.scheme_of(thread, scheme)
     if own != scheme:
-        found = _at(own, name, slug)
-        if found is not None:
-            return found
+        comment = _at(own, name, slug)
+        if comment is not None:
+            return comment
     where = (("thread", "=", comment_rows.thread_key_name(name)), ("former_slugs", "=", slug))
     rows = map(conversion.comment_from_message, reads.fetch(reads.Query("Comment", where=where)))
     return min(records.visible(rows), key=lambda row: row.created, default=None)

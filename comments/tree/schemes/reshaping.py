@@ -52,37 +52,39 @@ def places(scheme: sorthash.Scheme, rows: Mapping[str, records.Comment]) -> dict
         errors.Conflict: links form a cycle (`repair` corrects such a thread), or a comment has more
             replies than a segment of the scheme can number.
     """
-    answers = {row.id: _answered(row, rows) for row in rows.values()}
+    answers = {row.id: _answered_id(row, rows) for row in rows.values()}
     children, levels = _tree(scheme, rows, answers)
-    found: dict[str, NewPlace] = {}
+    placed: dict[str, NewPlace] = {}
     waiting: list[tuple[str | None, str]] = [(None, "")]
     while waiting:
         parent, above = waiting.pop()
         previous = -1 if parent is None else 0
-        for row in _in_order(children.pop(parent, []), answers):
+        for row in _order_siblings(children.pop(parent, []), answers):
             is_free = row.parent == parent and row.number > previous
             previous = row.number if is_free else previous + 1
             try:
                 sort_hash = sorthash.child(scheme, above, previous)
             except sorthash.BadSortHash as error:
                 raise errors.Conflict("scheme-too-narrow") from error
-            found[row.id] = NewPlace(
+            placed[row.id] = NewPlace(
                 parent, previous, levels[row.id], sort_hash, sorthash.slug(scheme, sort_hash),
                 listed=row.status is Status.APPROVED, child_count=row.child_count,
             )  # fmt: skip
             waiting.append((row.id, sort_hash))
-    if len(found) < len(rows):
+    if len(placed) < len(rows):
         raise errors.Conflict("thread-damaged")
-    return _settled(found)
+    return _settle(placed)
 
 
-def roots_needed(found: Mapping[str, NewPlace]) -> int:
+def needed_root_count(placed: Mapping[str, NewPlace]) -> int:
     """Return the smallest counter of roots that leaves all numbers of roots unused."""
-    return max((each.number + 1 for each in found.values() if each.parent is None), default=0)
+    return max((place.number + 1 for place in placed.values() if place.parent is None), default=0)
 
 
-def _answered(row: records.Comment, rows: Mapping[str, records.Comment]) -> str | None:
-    return next((each for each in (row.reply_to, row.parent) if each in rows), None)
+def _answered_id(row: records.Comment, rows: Mapping[str, records.Comment]) -> str | None:
+    return next(
+        (comment_id for comment_id in (row.reply_to, row.parent) if comment_id in rows), None
+    )
 
 
 def _tree(
@@ -110,7 +112,7 @@ def _tree(
     return children, levels
 
 
-def _in_order(
+def _order_siblings(
     siblings: Sequence[records.Comment], answers: Mapping[str, str | None]
 ) -> list[records.Comment]:
     """Order siblings by rule 2: a merge of the previous groups of siblings by date."""
@@ -122,10 +124,14 @@ def _in_order(
         answered = answers[row.id]
         # Former siblings are in order already, even if damage had put a reply before its comment.
         is_new = answered in ids and ids[answered].parent != row.parent
-        firsts = [each for each in (last.get(row.parent), answered if is_new else None) if each]
+        firsts = [
+            previous
+            for previous in (last.get(row.parent), answered if is_new else None)
+            if previous
+        ]
         before[row.id] = firsts
-        for each in firsts:
-            after[each].append(row)
+        for previous in firsts:
+            after[previous].append(row)
         last[row.parent] = row.id
     ready = [(_rank(row), row) for row in siblings if not before[row.id]]
     heapq.heapify(ready)
@@ -144,14 +150,14 @@ def _rank(row: records.Comment) -> _Rank:
     return row.created, row.sort_hash, row.id
 
 
-def _settled(found: dict[str, NewPlace]) -> dict[str, NewPlace]:
+def _settle(placed: dict[str, NewPlace]) -> dict[str, NewPlace]:
     """Add the values that depend on the comments below: `listed` and the child counters."""
-    for comment_id, place in sorted(found.items(), key=lambda each: -each[1].level):
+    for comment_id, place in sorted(placed.items(), key=lambda each: -each[1].level):
         if place.parent is None:
             continue
-        parent, own = found[place.parent], found[comment_id]
-        found[place.parent] = parent._replace(
+        parent, own = placed[place.parent], placed[comment_id]
+        placed[place.parent] = parent._replace(
             listed=parent.listed or own.listed,
             child_count=max(parent.child_count, own.number),
         )
-    return found
+    return placed

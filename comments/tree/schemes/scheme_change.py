@@ -47,9 +47,9 @@ class SchemeChange(NamedTuple):
     is_change: bool
 
 
-def stamp(ids: Sequence[str], scheme: sorthash.Scheme) -> ownership.Writes:
+def stamp_writes(ids: Sequence[str], scheme: sorthash.Scheme) -> ownership.Writes:
     """Store the scheme of those threads that have none, given their key names."""
-    rows = reads.get_multi([comment_rows.thread_key_of(each) for each in ids])
+    rows = reads.get_multi([comment_rows.thread_key_of(key) for key in ids])
     bare = [row for row in rows if row is not None and not row.scheme]
     for row in bare:
         row.scheme = sorthash.encode_scheme(scheme)
@@ -69,11 +69,13 @@ def switch(name: records.ThreadName, scheme: sorthash.Scheme) -> SchemeChange:
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None:
         return SchemeChange(0, is_change=False)
-    messages = {each.key.path[-1].name: each for each in _comments(name)}
-    rows = {each: conversion.comment_from_message(messages[each]) for each in messages}
+    messages = {message.key.path[-1].name: message for message in _comments(name)}
+    rows = {
+        comment_id: conversion.comment_from_message(messages[comment_id]) for comment_id in messages
+    }
     places = reshaping.places(scheme, rows)
     moved = [row for row in rows.values() if _place_of(row) != places[row.id]]
-    root_count = max(thread.child_count, reshaping.roots_needed(places))
+    root_count = max(thread.child_count, reshaping.needed_root_count(places))
     stored = sorthash.encode_scheme(scheme)
     if (thread.scheme, thread.child_count) != (stored, root_count) or moved:
         thread.scheme, thread.child_count = stored, root_count
@@ -114,7 +116,7 @@ def _move(
             before = conversion.state_from_message(message)
             counted.append(Counted(before, before._replace(listed=place.listed)))
     transactions.apply(
-        ownership.Writes(OWNER, patch=tuple(patches)), in_transaction.entered(name, counted)
+        ownership.Writes(OWNER, patch=tuple(patches)), in_transaction.counter_writes(name, counted)
     )
     if transactions.pending_bytes() > MOST_BYTES:
         raise errors.Conflict("thread-too-large")
@@ -125,7 +127,7 @@ def _patch(
 ) -> ownership.Patch:
     former = conversion.texts(message.properties["former_slugs"])
     if row.slug != place.slug:
-        former = (*(each for each in former if each not in {row.slug, place.slug}), row.slug)
+        former = (*(slug for slug in former if slug not in {row.slug, place.slug}), row.slug)
     made = comment_rows.CommentRow(
         key=comment_rows.comment_key(row.id),
         thread=message.properties["thread"].string_value,

@@ -64,7 +64,7 @@ class FileDigest(NamedTuple):
 
 def secret_mark(secret: str) -> str:
     """Return the mark by which a restore recognizes the secret of a backup."""
-    return keyed_hashes.text(keyed_hashes.keyed(secret, "backup"))
+    return keyed_hashes.text(keyed_hashes.keyed_digest(secret, "backup"))
 
 
 def has_secret(manifest: Manifest, secret: str) -> bool:
@@ -74,12 +74,12 @@ def has_secret(manifest: Manifest, secret: str) -> bool:
 
 def digest(path: Path) -> FileDigest:
     """Read a file and return its size and digest."""
-    found, size = hashlib.sha256(), 0
+    checksum, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            found.update(chunk)
+            checksum.update(chunk)
             size += len(chunk)
-    return FileDigest(size, found.hexdigest())
+    return FileDigest(size, checksum.hexdigest())
 
 
 def pack(data: Path, manifest: Manifest, target: Path) -> None:
@@ -125,7 +125,7 @@ def unpack(path: Path, target: Path | None) -> Manifest:
             )
         try:
             with gzip.GzipFile(fileobj=raw) as packed:
-                manifest = _unpacked(path, packed, target)
+                manifest = _unpack_members(path, packed, target)
                 while packed.read(_CHUNK):  # gzip compares its checksum at the end
                     pass
         except _DAMAGED as error:
@@ -136,18 +136,18 @@ def unpack(path: Path, target: Path | None) -> Manifest:
     return manifest
 
 
-def _unpacked(path: Path, packed: gzip.GzipFile, target: Path | None) -> Manifest:
+def _unpack_members(path: Path, packed: gzip.GzipFile, target: Path | None) -> Manifest:
     with tarfile.open(fileobj=packed, mode="r|") as archive:
         members = iter(archive)
-        with _member_named(_MANIFEST, members, archive) as file:
-            manifest = _decoded(path, file.read(_LARGEST_MANIFEST))
-        with _member_named(_DATA, members, archive) as file, _opened(target) as copy:
-            found, size = hashlib.sha256(), 0
+        with _next_member(_MANIFEST, members, archive) as file:
+            manifest = _decode_manifest(path, file.read(_LARGEST_MANIFEST))
+        with _next_member(_DATA, members, archive) as file, _open_target(target) as copy:
+            checksum, size = hashlib.sha256(), 0
             while chunk := file.read(_CHUNK):
-                found.update(chunk)
+                checksum.update(chunk)
                 size += len(chunk)
                 copy.write(chunk)
-        if (size, found.hexdigest()) != (manifest.size, manifest.sha256):
+        if (size, checksum.hexdigest()) != (manifest.size, manifest.sha256):
             raise tarfile.ReadError("the data file does not match its checksum")
         if next(members, None) is not None:
             raise tarfile.ReadError("the archive contains an unknown file")
@@ -155,7 +155,7 @@ def _unpacked(path: Path, packed: gzip.GzipFile, target: Path | None) -> Manifes
 
 
 @contextlib.contextmanager
-def _member_named(
+def _next_member(
     name: str, members: Iterator[tarfile.TarInfo], archive: tarfile.TarFile
 ) -> Iterator[IO[bytes]]:
     member = next(members, None)
@@ -167,17 +167,17 @@ def _member_named(
 
 
 @contextlib.contextmanager
-def _opened(target: Path | None) -> Iterator[IO[bytes]]:
+def _open_target(target: Path | None) -> Iterator[IO[bytes]]:
     with open(os.devnull, "wb") if target is None else target.open("xb") as file:  # noqa: PTH123
         yield file
 
 
-def _decoded(path: Path, described: bytes) -> Manifest:
+def _decode_manifest(path: Path, described: bytes) -> Manifest:
     try:
-        found = _FORMATTED.decode(described)
-        if found.format > FORMAT:
+        header = _FORMATTED.decode(described)
+        if header.format > FORMAT:
             raise errors.BackupFailed(
-                f"{path} has format {found.format}, but this release reads formats 1 to {FORMAT}. "
+                f"{path} has format {header.format}, but this release reads formats 1 to {FORMAT}. "
                 "Restore it with a newer release."
             )
         return _MANIFESTS.decode(described)

@@ -30,7 +30,7 @@ class EngineFiles(Protocol):
             errors.Misconfigured: the file has a newer format than this release can read.
         """
 
-    def opened(
+    def open_store(
         self, path: Path, settings: config.Settings
     ) -> contextlib.AbstractContextManager[connection.Store]:
         """Open a data file as a store, and upgrade it if an older release wrote it."""

@@ -27,12 +27,12 @@ def hold(settings: config.Settings, *, now: datetime) -> int:
 
     Only one process may use the store.
     """
-    events = [each for each in outbox.waiting() if not outbox.is_of_mail(each)]
+    events = [event for event in outbox.waiting_ids() if not outbox.is_of_mail(event)]
     dispatcher.deliver(events, now=now, handlers=wiring.handlers(settings))
-    mails = [each for each in outbox.waiting() if outbox.is_of_mail(each)]
+    mails = [event for event in outbox.waiting_ids() if outbox.is_of_mail(event)]
     for start in range(0, len(mails), _AT_ONCE):
         _hold_events(mails[start : start + _AT_ONCE])
-    messages = message_queue.waiting(webhook_endpoints.CHANNEL)
+    messages = message_queue.waiting_ids(webhook_endpoints.CHANNEL)
     for message in messages:
         message_queue.give_up(message, REASON)
     return len(mails) + len(messages)
@@ -40,6 +40,6 @@ def hold(settings: config.Settings, *, now: datetime) -> int:
 
 def _hold_events(events: list[str]) -> None:
     def body() -> None:
-        transactions.apply(*(outbox.give_up(row, REASON) for row in outbox.read(events)))
+        transactions.apply(*(outbox.give_up_writes(row, REASON) for row in outbox.read(events)))
 
     transactions.transaction(body)

@@ -122,26 +122,26 @@ def _is_missing(last: datetime | None, settings: config.Settings, now: datetime)
     return last is None or last < since
 
 
-def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
+def _nightly_backups(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
     """List the nightly backups, oldest first, without those dated in the future."""
-    found = []
+    dated_paths = []
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
             named = _NAME.fullmatch(path.name)
             with contextlib.suppress(ValueError):
                 made = named and datetime.strptime(named[1], _TIME).replace(tzinfo=UTC)
                 if made and made <= now:
-                    found.append((made, path))
-    return sorted(found)
+                    dated_paths.append((made, path))
+    return sorted(dated_paths)
 
 
 def _last(folder: Path, now: datetime) -> datetime | None:
-    made = _made(folder, now)
+    made = _nightly_backups(folder, now)
     return made[-1][0] if made else None
 
 
 def _remove_old(folder: Path, keep: int, now: datetime) -> None:
-    for _, path in _made(folder, now)[:-keep]:
+    for _, path in _nightly_backups(folder, now)[:-keep]:
         path.unlink(missing_ok=True)
 
 
@@ -152,8 +152,8 @@ def _record(settings: config.Settings) -> Record | None:
     empty = Record(str(settings.backup_dir))
     with contextlib.suppress(OSError, msgspec.DecodeError):
         with (settings.data_dir / _RECORD).open("rb") as file:
-            found = _RECORDS.decode(file.read(_LARGEST))
-        return found if found.folder == empty.folder else empty
+            record = _RECORDS.decode(file.read(_LARGEST))
+        return record if record.folder == empty.folder else empty
     return empty
 
 

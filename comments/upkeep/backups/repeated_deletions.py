@@ -37,12 +37,12 @@ def repeat(
 ) -> RepeatedDeletions:
     """Delete from `restored` what is deleted in `replaced`."""
     with replaced.context():
-        retracted = list(_retracted())
+        retracted = list(_retracted_comments())
     with restored.context():
-        comments = sum(_retract(each, now) for each in retracted)
+        comments = sum(_retract(comment_id, now) for comment_id in retracted)
         kept = [list(_paths(kind)) for kind in ("Account", "Subscription")]
     with replaced.context():
-        removed, ended = (list(_missing(paths)) for paths in kept)
+        removed, ended = (list(_missing_paths(paths)) for paths in kept)
     with restored.context():
         for ((_, account),) in removed:
             accounts.remove(account)
@@ -51,7 +51,7 @@ def repeat(
     return RepeatedDeletions(comments, len(removed), len(ended))
 
 
-def _retracted() -> Iterator[str]:
+def _retracted_comments() -> Iterator[str]:
     for site in site_settings.every():
         where = (("site", "=", site.id), ("status", "=", Status.RETRACTED.value))
         query = reads.Query("Comment", where=where, order=("-created", "revision"), keys_only=True)
@@ -68,7 +68,9 @@ def _retract(comment_id: str, now: datetime) -> bool:
             return False
         change = changes.retract(comment_id, now=now, check=lambda _: None)
         name = records.ThreadName(row.site, row.thread_id)
-        transactions.apply(*change.writes, votes.ended(comment_id, name, now=now))
+        transactions.apply(
+            *change.writes, votes.scheduled_deletion_writes(comment_id, name, now=now)
+        )
         return True
 
     return transactions.transaction(body)
@@ -76,10 +78,10 @@ def _retract(comment_id: str, now: datetime) -> bool:
 
 def _paths(kind: str) -> Iterator[reads.Path]:
     for message in reads.walk(reads.Query(kind, keys_only=True)):
-        yield tuple((each.kind, each.name) for each in message.key.path)
+        yield tuple((part.kind, part.name) for part in message.key.path)
 
 
-def _missing(paths: list[reads.Path]) -> Iterator[reads.Path]:
+def _missing_paths(paths: list[reads.Path]) -> Iterator[reads.Path]:
     for start in range(0, len(paths), _AT_ONCE):
         part = paths[start : start + _AT_ONCE]
         yield from (path for path, row in zip(part, reads.read(part), strict=True) if row is None)

@@ -73,31 +73,31 @@ def make(
     """
     check_target(target)
     with (
-        _reported(target),
-        working_files.working(settings.data_file, working_files.COPY) as copy,
-        working_files.working(settings.data_file, working_files.COPY) as upgraded,
+        _reporting_failures(target),
+        working_files.working_file(settings.data_file, working_files.COPY) as copy,
+        working_files.working_file(settings.data_file, working_files.COPY) as upgraded,
         # Not named after the target, whose name contains the time: a later backup removes what a
         # killed process has left.
-        working_files.working(target.with_name(_UNFINISHED), working_files.PARTIAL) as partial,
+        working_files.working_file(target.with_name(_UNFINISHED), working_files.PARTIAL) as partial,
     ):
         files.copy(settings.data_file, copy)
         if files.upgrade_of(copy):
             shutil.copyfile(copy, upgraded)
         kinds, sample = examine(settings, files, upgraded if upgraded.exists() else copy)
-        found = backup_archive.digest(copy)
+        digest = backup_archive.digest(copy)
         manifest = backup_archive.Manifest(
             backup_archive.FORMAT,
             now,
             backup_archive.secret_mark(settings.secret),
-            found.size,
-            found.sha256,
+            digest.size,
+            digest.sha256,
             kinds,
         )
         backup_archive.pack(copy, manifest, partial)
         if backup_archive.unpack(partial, None) != manifest:
             raise errors.BackupFailed(f"{partial} cannot be read back as it was written.")
         size = partial.stat().st_size
-        _name(partial, target)
+        _give_final_name(partial, target)
     return Backup(target, size, sum(kinds.values()), *sample)
 
 
@@ -131,9 +131,9 @@ def examine(
     """
     try:
         files.upgrade_of(path)
-        with files.opened(path, settings) as store, store.context():
-            store_format.found()
-            kinds, sample = _kinds(), _sampled_threads()
+        with files.open_store(path, settings) as store, store.context():
+            store_format.read()
+            kinds, sample = _count_kinds(), _check_thread_sample()
     except errors.Misconfigured as error:
         raise errors.BackupFailed(f"{path.name}: {error.message}.") from error
     except errors.Overloaded as error:
@@ -143,20 +143,20 @@ def examine(
     return kinds, sample
 
 
-def _kinds() -> dict[str, int]:
+def _count_kinds() -> dict[str, int]:
     """Count the entities of each kind, and read one of each."""
-    found = {}
+    counts = {}
     for row in reads.fetch(reads.Query("__kind__", keys_only=True)):
         kind = row.key.path[-1].name
         if kind.startswith("__"):
             continue
-        found[kind] = reads.count(reads.Query(kind))
-        if found[kind] and not list(reads.fetch(reads.Query(kind, limit=1))):
+        counts[kind] = reads.count(reads.Query(kind))
+        if counts[kind] and not list(reads.fetch(reads.Query(kind, limit=1))):
             raise errors.BackupFailed(f"The data is damaged: no entity of {kind} can be read.")
-    return found
+    return counts
 
 
-def _sampled_threads() -> ThreadSample:
+def _check_thread_sample() -> ThreadSample:
     """Check a sample of each site's threads as `repair` does."""
     checked, doubtful = 0, []
     for site in site_settings.every():
@@ -173,14 +173,14 @@ def _sampled_threads() -> ThreadSample:
 
 
 @contextlib.contextmanager
-def _reported(target: Path) -> Iterator[None]:
+def _reporting_failures(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise errors.BackupFailed(f"{target} cannot be written: {error.strerror}.") from error
 
 
-def _name(partial: Path, target: Path) -> None:
+def _give_final_name(partial: Path, target: Path) -> None:
     """Give a finished file its final name, unless another file has taken the name since."""
     try:
         target.hardlink_to(partial)

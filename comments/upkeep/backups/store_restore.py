@@ -59,7 +59,7 @@ def restore(
     """
     data = settings.data_file
     kept = data.with_name(f"{data.name}.replaced-{now.astimezone(UTC):%Y%m%d-%H%M%S}")
-    with working_files.working(data, working_files.RESTORING) as staged:
+    with working_files.working_file(data, working_files.RESTORING) as staged:
         try:
             manifest = backup_archive.unpack(source, staged)
         except OSError as error:
@@ -68,8 +68,8 @@ def restore(
             _check_secret(source, manifest, settings)
         files.check_is_unused(data)
         _check_content(source, manifest, settings, files, staged)
-        with files.opened(staged, settings) as store:
-            repeated = _repeated(files, settings, store, now)
+        with files.open_store(staged, settings) as store:
+            repeated = _repeat_deletions(files, settings, store, now)
             with store.context():
                 sessions.end_all()
                 held = held_messages.hold(settings, now=now)
@@ -113,7 +113,7 @@ def _check_content(
         )
 
 
-def _repeated(
+def _repeat_deletions(
     files: engine_files.EngineFiles,
     settings: config.Settings,
     restored: connection.Store,
@@ -122,7 +122,7 @@ def _repeated(
     if not settings.data_file.exists():
         return None
     try:
-        with files.opened(settings.data_file, settings) as replaced:
+        with files.open_store(settings.data_file, settings) as replaced:
             return repeated_deletions.repeat(replaced, restored, now=now)
     except (errors.BackupFailed, errors.Overloaded):  # backups exist to replace a damaged store
         return None

@@ -20,9 +20,9 @@ _NAME = re.compile(r"\.(\d{1,10})-[0-9a-f]{8}\.(?:copy|restoring|partial)", re.A
 
 
 @contextlib.contextmanager
-def working(path: Path, ending: str) -> Iterator[Path]:
+def working_file(path: Path, ending: str) -> Iterator[Path]:
     """Yield an unused name next to a file; at the end, remove all files with that name."""
-    remove_left(path)
+    remove_leftovers(path)
     own = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}.{ending}")
     try:
         yield own
@@ -30,26 +30,26 @@ def working(path: Path, ending: str) -> Iterator[Path]:
         _remove(own)
 
 
-def remove_left(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
     """Remove the working files next to a file that belong to processes that have ended."""
-    for each in _beginning_with(path):
-        found = _NAME.match(each.name, len(path.name))
-        if found and not _is_running(int(found[1])):
-            _remove(each)
+    for file in _files_beginning_with(path):
+        match = _NAME.match(file.name, len(path.name))
+        if match and not _is_running(int(match[1])):
+            _remove(file)
 
 
 def _remove(path: Path) -> None:
     """Remove a file, and what the engine keeps next to it: its log and its locks."""
-    for each in _beginning_with(path):
-        if each.is_dir():
-            shutil.rmtree(each, ignore_errors=True)
+    for file in _files_beginning_with(path):
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)
         else:
-            each.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
 
 
-def _beginning_with(path: Path) -> list[Path]:
+def _files_beginning_with(path: Path) -> list[Path]:
     # A pattern for `glob` would give a meaning to some characters of the name.
-    return [each for each in path.parent.iterdir() if each.name.startswith(path.name)]
+    return [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
 
 
 def _is_running(pid: int) -> bool:

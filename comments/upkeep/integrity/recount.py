@@ -62,7 +62,7 @@ class Difference:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Found:
+class _Comparison:
     """The result of one comparison. `missing` contains the amounts to add to each scope's row."""
 
     mended: int
@@ -76,13 +76,13 @@ def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
     Returns:
         The number of differences.
     """
-    found = _votes(name, tell, fixes=fixes)
+    count = _votes(name, tell, fixes=fixes)
 
-    def look() -> _Found:
-        return transactions.snapshot(lambda: _thread(name))
+    def look() -> _Comparison:
+        return transactions.snapshot(lambda: _compare_thread(name))
 
-    return found + _settle(
-        look, functools.partial(counter_repair.mend_thread, name), tell, fixes=fixes
+    return count + _settle(
+        look, functools.partial(counter_repair.thread_writes, name), tell, fixes=fixes
     )
 
 
@@ -91,28 +91,30 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
 
     An interrupted recount continues where it stopped.
     """
-    found = 0
+    count = 0
     for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
-        found += thread(name, tell=tell, fixes=fixes)
+        count += thread(name, tell=tell, fixes=fixes)
         if fixes and number % NOTE_EVERY == 0:
             _note(site_id, comment_rows.thread_key_name(name))
 
     if fixes:
         thread_count_rows.complete(site_id)
 
-    def look() -> _Found:
-        return transactions.snapshot(lambda: _site(site_id))
+    def look() -> _Comparison:
+        return transactions.snapshot(lambda: _compare_site(site_id))
 
-    found += _settle(look, functools.partial(counter_repair.mend_site, site_id), tell, fixes=fixes)
-    found += declared_backfill.count(
-        site_id, tell=lambda each: tell(_of_declared(site_id, each)), fixes=fixes
+    count += _settle(
+        look, functools.partial(counter_repair.site_writes, site_id), tell, fixes=fixes
+    )
+    count += declared_backfill.recount(
+        site_id, tell=lambda each: tell(_declared_difference(site_id, each)), fixes=fixes
     )
     if fixes:
         _note(site_id, "")
-    return found
+    return count
 
 
-def _of_declared(site_id: str, found: declared_backfill.CountDifference) -> Difference:
+def _declared_difference(site_id: str, found: declared_backfill.CountDifference) -> Difference:
     place = found.place
     here = Scope("counter", f"{site_id}{place.thread}", place.author, place.category, place.day)
     return Difference(here, found.counter, found.stored, found.expected)
@@ -120,28 +122,30 @@ def _of_declared(site_id: str, found: declared_backfill.CountDifference) -> Diff
 
 def _votes(name: records.ThreadName, tell: Tell, *, fixes: bool) -> int:
     """Compare a thread's comments with the votes on them, and recount comments with differences."""
-    differences = transactions.snapshot(lambda: _miscounted(name))
+    differences = transactions.snapshot(lambda: _vote_differences(name))
     for difference in differences:
         tell(difference)
-    for comment_id in dict.fromkeys(each.scope.place for each in differences) if fixes else ():
+    for comment_id in (
+        dict.fromkeys(difference.scope.place for difference in differences) if fixes else ()
+    ):
         cast_vote.mend(comment_id, now=datetime.now(UTC))
     return len(differences)
 
 
-def _miscounted(name: records.ThreadName) -> list[Difference]:
+def _vote_differences(name: records.ThreadName) -> list[Difference]:
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
     query = reads.Query("Comment", where=where, order=("sort_hash",))
     rows = {message.key.path[-1].name: message.properties for message in reads.fetch(query)}
-    cast, waiting = votes.of_thread(name), votes.waiting(name)
+    cast, waiting = votes.of_thread(name), votes.waiting_comments(name)
     return [
         Difference(Scope("comment", comment_id), *number)
         for comment_id in dict.fromkeys((*rows, *cast))
         if comment_id not in waiting
-        for number in _wrong(rows.get(comment_id), cast.get(comment_id, (0, 0)))
+        for number in _wrong_counts(rows.get(comment_id), cast.get(comment_id, (0, 0)))
     ]
 
 
-def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
+def _wrong_counts(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
     """Yield each wrong vote count in a row with its name, stored value and expected value."""
     if row is None or row["status"].string_value == records.Status.RETRACTED:
         # The comment no longer accepts votes, so these votes should have been deleted.
@@ -161,22 +165,26 @@ def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
 
 
 def _settle(
-    look: Callable[[], _Found], mend: Callable[..., ownership.Writes], tell: Tell, *, fixes: bool
+    look: Callable[[], _Comparison],
+    mend: Callable[..., ownership.Writes],
+    tell: Tell,
+    *,
+    fixes: bool,
 ) -> int:
     """Compare, report the differences and correct them.
 
     If another process corrects them first, compare again.
     """
     for _ in range(_TRIES):
-        found = look()
-        if not fixes or not found.differences or _mend(found, mend):
-            for difference in found.differences:
+        comparison = look()
+        if not fixes or not comparison.differences or _mend(comparison, mend):
+            for difference in comparison.differences:
                 tell(difference)
-            return len(found.differences)
+            return len(comparison.differences)
     raise errors.Overloaded("other processes are repairing the same counters")
 
 
-def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
+def _mend(found: _Comparison, mend: Callable[..., ownership.Writes]) -> bool:
     """Add the missing amounts in transactions of bounded size.
 
     Returns:
@@ -186,13 +194,13 @@ def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
     parts = [dict(missing[n : n + AT_ONCE]) for n in range(0, len(missing), AT_ONCE)] or [{}]
     return all(
         transactions.transaction(
-            functools.partial(counter_repair.is_applied, mend, found.mended + number, part)
+            functools.partial(counter_repair.apply_step, mend, found.mended + number, part)
         )
         for number, part in enumerate(parts)
     )
 
 
-def _thread(name: records.ThreadName) -> _Found:
+def _compare_thread(name: records.ThreadName) -> _Comparison:
     key = comment_rows.thread_key_name(name)
     here = counting.thread_scope(key)
     query = reads.Query("Comment", where=(("thread", "=", key),), order=("sort_hash",))
@@ -208,45 +216,45 @@ def _thread(name: records.ThreadName) -> _Found:
             reads.Query("Participation", ancestor=comment_rows.thread_key(name))
         )
     }
-    mended, stored[here], told = totals.as_stored(name)
-    if following := _following(name):
+    mended, stored[here], told = totals.stored_numbers(name)
+    if following := _count_followers(name):
         expected.setdefault(here, {})[counting.FOLLOWERS] = following
-    found = _compared(here, stored, expected, mended)
+    comparison = _compare(here, stored, expected, mended)
     if told[0] == told[1]:
-        return found
+        return comparison
     # Every correction writes the first shard, which stores the number of shards.
     shards = Difference(here, "shards", *told)
-    return dataclasses.replace(found, differences=(*found.differences, shards))
+    return dataclasses.replace(comparison, differences=(*comparison.differences, shards))
 
 
-def _site(site_id: str) -> _Found:
+def _compare_site(site_id: str) -> _Comparison:
     here = counting.site_scope(site_id)
     row = reads.get(counter_rows.site_counter_key(site_id))
     mended = 0 if row is None else row.mended
     stored = {here: counter_rows.numbers_of(row), **dict(_rows(site_id))}
-    expected = _expected(site_id)
+    expected = _expected_numbers(site_id)
     listings = counting.listings_scope(site_id)
     if thread_counts.is_open(row):
-        stored[listings] = thread_counts.stored(site_id, row)
+        stored[listings] = thread_counts.stored_numbers(site_id, row)
     else:
         expected.pop(listings, None)
-    return _compared(here, stored, expected, mended)
+    return _compare(here, stored, expected, mended)
 
 
-def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
+def _expected_numbers(site_id: str) -> dict[Scope, dict[str, int]]:
     """Return the expected numbers in a site's rows, without participants."""
     expected: dict[Scope, dict[str, int]] = {
         scope: dict(_negative(numbers))
-        for scope, numbers in _pending().items()
+        for scope, numbers in _pending_numbers().items()
         if scope.place == site_id
     }
 
     def count(scope: Scope, numbers: Numbers) -> None:
-        expected[scope] = counting.added(expected.get(scope, {}), numbers)
+        expected[scope] = counting.sums(expected.get(scope, {}), numbers)
 
     counters = list(reads.fetch(reads.Query("Counter", where=(("site", "=", site_id),))))
     count(counting.site_scope(site_id), _threads_numbers(counters))
-    count(counting.listings_scope(site_id), thread_count_rows.of_counters(counters))
+    count(counting.listings_scope(site_id), thread_count_rows.listed_counts(counters))
     for author, numbers in _participations(site_id):
         count(counting.author_scope(site_id, author), numbers)
     for scope, numbers in _statistics(site_id).items():
@@ -278,12 +286,12 @@ def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
             yield counter_rows.statistics_scope(kind, message.key.path[-1].name), _numbers(message)
 
 
-def _compared(
+def _compare(
     here: Scope,
     stored: Mapping[Scope, Numbers],
     expected: Mapping[Scope, Numbers],
     mended: int,
-) -> _Found:
+) -> _Comparison:
     """Compare the numbers of a site or thread, of the scopes within it, and of their authors."""
     part = counting.PARTICIPANTS
     present, wanted = _present(stored), _present(expected)
@@ -294,13 +302,13 @@ def _compared(
         old, new = stored.get(scope, {}), expected.get(scope, {})
         more = {name: new.get(name, 0) - old.get(name, 0) for name in {*old, *new} - {part}}
         if not scope.author:
-            new = counting.added(new, {part: wanted.get(scope, 0)})
+            new = counting.sums(new, {part: wanted.get(scope, 0)})
             more[part] = present.get(scope, 0) - old.get(part, 0)
         differences += _differences(scope, old, new)
-        more = counting.added({}, more)
+        more = counting.sums({}, more)
         if more:
             missing[scope] = more
-    return _Found(mended, missing, differences)
+    return _Comparison(mended, missing, differences)
 
 
 def _present(rows: Mapping[Scope, Numbers]) -> dict[Scope, int]:
@@ -320,12 +328,12 @@ def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[D
             yield Difference(scope, name, *pair)
 
 
-def _pending() -> dict[Scope, dict[str, int]]:
+def _pending_numbers() -> dict[Scope, dict[str, int]]:
     """Return what undelivered events will add to the counters of sites, statistics and authors."""
     return counting.by_scope(
         counting.total(
             counting.increments(counting.FROM_EVENTS, change.old, change.new)
-            for event in outbox.pending(outbox.COUNTERS)
+            for event in outbox.pending_events(outbox.COUNTERS)
             for change in event.changes
         )
     )
@@ -334,14 +342,14 @@ def _pending() -> dict[Scope, dict[str, int]]:
 def _threads_numbers(counters: Sequence[Any]) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for message in counters:
-        numbers = counting.added(numbers, _numbers(message))
+        numbers = counting.sums(numbers, _numbers(message))
     return {name: number for name, number in numbers.items() if name not in _NOT_OF_THREADS}
 
 
-def _following(name: records.ThreadName) -> int:
+def _count_followers(name: records.ThreadName) -> int:
     """Count a thread's followers, except those that undelivered events will add."""
-    found = membership.counted(thread_followers.set_of(name))
-    return found - thread_followers.uncounted(name)
+    count = membership.count_within(thread_followers.set_of(name))
+    return count - thread_followers.pending_count(name)
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
@@ -359,7 +367,7 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
     for entity in reads.walk(reads.Query("Thread", where=where, order=("__key__",))):
         yield records.ThreadName(site_id, entity.properties["thread"].string_value)
     # These threads have followers but no comments yet.
-    for thread_id in thread_followers.followed(site_id):
+    for thread_id in thread_followers.followed_thread_ids(site_id):
         name = records.ThreadName(site_id, thread_id)
         if reads.get(comment_rows.thread_key(name)) is None:
             yield name
@@ -385,4 +393,4 @@ def _negative(numbers: Numbers) -> dict[str, int]:
 
 
 def _numbers(message: Any) -> dict[str, int]:
-    return counter_rows.decoded(message.properties["numbers"].string_value)
+    return counter_rows.decode(message.properties["numbers"].string_value)

@@ -85,14 +85,14 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> list[ThreadProblem
     Raises:
         errors.Overloaded: people change the thread faster than it can be repaired.
     """
-    found: dict[tuple[str, str], ThreadProblem] = {}
+    problems: dict[tuple[str, str], ThreadProblem] = {}
     for _ in range(_TRIES):
         checked = _Checked(scheme, name)
         for problem in checked.problems:
-            found.setdefault((problem.comment, problem.field), problem)
+            problems.setdefault((problem.comment, problem.field), problem)
         if not any(problem.mendable for problem in checked.problems):
-            checked.refresh({problem.comment for problem in found.values()})
-            return list(found.values())
+            checked.refresh({problem.comment for problem in problems.values()})
+            return list(problems.values())
         checked.mend()
     raise errors.Overloaded(f"{name.site} {name.id} changes faster than it is repaired")
 
@@ -112,18 +112,18 @@ class _Checked:
 
     def __init__(self, scheme: sorthash.Scheme, name: records.ThreadName) -> None:
         self._name = name
-        self._read = _read(name)
+        self._read = _read_thread(name)
         scheme = conversion.scheme_of(self._read.materialized.thread, scheme)
         self._shape = conversion.shape_of(self._read.materialized.thread)
         self._places = tree_places.places(scheme, self._read.rows)
         self._texts: dict[str, values.RenderedText] = {}
         self.problems = [
             *self._read.spoiled,
-            *self._of_rows(),
-            *self._of_thread(),
+            *self._row_problems(),
+            *self._thread_problems(),
             *(
-                ThreadProblem(name, *each, of_pages=True)
-                for each in comparison.mismatches(
+                ThreadProblem(name, *mismatch, of_pages=True)
+                for mismatch in comparison.mismatches(
                     scheme, self._read.materialized, self._read.stored
                 )
             ),
@@ -146,14 +146,17 @@ class _Checked:
     def mend(self) -> None:
         """Write the corrections. Skip comments that have changed meanwhile."""
         wrong = dict.fromkeys(problem.comment for problem in self.problems)
-        places = [self._places[each] for each in wrong if each in self._places]
+        places = [self._places[comment_id] for comment_id in wrong if comment_id in self._places]
         # Write parents before children, so that a partial repair is correct from the root down.
         places.sort(key=lambda place: place.level)
         for start in range(0, len(places), _BATCH):
-            _write(self._name, [self._corrected(each) for each in places[start : start + _BATCH]])
-        needed, pins = tree_places.roots_needed(self._places), self._pinned()
+            _write(
+                self._name,
+                [self._corrected_place(place) for place in places[start : start + _BATCH]],
+            )
+        needed, pins = tree_places.least_root_count(self._places), self._pinned_ids()
         transactions.transaction(
-            lambda: transactions.apply(*job_writes.mend_thread(self._name, needed, pins))
+            lambda: transactions.apply(*job_writes.thread_repair_writes(self._name, needed, pins))
         )
         if any(map(self._needs_rebuild, self.problems)):
             rebuilding.request(self._name)
@@ -163,10 +166,10 @@ class _Checked:
         is_unknown = problem.comment not in self._places
         return problem.of_pages and (is_unknown or problem.field in comparison.OF_BUCKETS)
 
-    def _corrected(self, place: values.TreePlace) -> values.TreePlace:
+    def _corrected_place(self, place: values.TreePlace) -> values.TreePlace:
         return dataclasses.replace(place, text=self._texts.get(place.id), shape=self._shape)
 
-    def _of_rows(self) -> Iterator[ThreadProblem]:
+    def _row_problems(self) -> Iterator[ThreadProblem]:
         for row in self._read.rows.values():
             place = self._places[row.id]
             pairs = {field: (getattr(row, field), getattr(place, field)) for field in _FIELDS}
@@ -174,7 +177,7 @@ class _Checked:
             pairs["shape"] = (row.shape, self._shape)
             pairs["score"] = (row.score, row.up - row.down)
             text = values.RenderedText(row.body, row.html, self._read.renderers[row.id])
-            made = rerendering.rendered(text)
+            made = rerendering.current_rendering(text)
             if made is not None and made.html != row.html:
                 self._texts[row.id] = made
                 pairs["html"] = (row.html, made.html)
@@ -182,29 +185,29 @@ class _Checked:
                 if pair[0] != pair[1]:
                     yield ThreadProblem(self._name, row.id, field, *pair)
 
-    def _of_thread(self) -> Iterator[ThreadProblem]:
+    def _thread_problems(self) -> Iterator[ThreadProblem]:
         thread = self._read.materialized.thread
         if thread is None:
             return
-        needed, pins = tree_places.roots_needed(self._places), self._pinned()
+        needed, pins = tree_places.least_root_count(self._places), self._pinned_ids()
         if thread.child_count < needed:
             yield ThreadProblem(self._name, "", "child_count", thread.child_count, needed)
         if not set(pins).issubset(thread.pins):
             yield ThreadProblem(self._name, "", "pins", list(thread.pins), pins)
 
-    def _pinned(self) -> list[str]:
+    def _pinned_ids(self) -> list[str]:
         return [row.id for row in self._read.rows.values() if row.pinned and not row.is_tombstone]
 
 
 def _reread(ids: Sequence[str]) -> None:
-    transactions.transaction(lambda: transactions.apply(job_writes.raise_revisions(ids)))
+    transactions.transaction(lambda: transactions.apply(job_writes.revision_writes(ids)))
 
 
 def _write(name: records.ThreadName, places: Sequence[values.TreePlace]) -> None:
-    transactions.transaction(lambda: transactions.apply(*job_writes.mend(name, places)))
+    transactions.transaction(lambda: transactions.apply(*job_writes.repair_writes(name, places)))
 
 
-def _read(name: records.ThreadName) -> _Read:
+def _read_thread(name: records.ThreadName) -> _Read:
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
     # Without an order, the query also finds rows that have lost the property of the order.
     query = reads.Query("Comment", where=where)
@@ -214,27 +217,27 @@ def _read(name: records.ThreadName) -> _Read:
 
     with connection.within(SECONDS):
         messages, materialized = transactions.at_one_moment(read)
-    found = _Read({}, [], {}, materialized, [])
+    thread = _Read({}, [], {}, materialized, [])
     for message in messages:
         row_id, properties = message.key.path[-1].name, message.properties
-        if not _has_needed(properties):
+        if not _has_needed_fields(properties):
             problem = ThreadProblem(name, row_id, "row", "incomplete", "complete", mendable=False)
-            found.spoiled.append(problem)
+            thread.spoiled.append(problem)
             continue
         status = properties["status"].string_value
         if status not in set(Status):
-            found.spoiled.append(
+            thread.spoiled.append(
                 ThreadProblem(name, row_id, "status", status, Status.PENDING.value)
             )
             properties["status"].string_value = Status.PENDING.value
         record = conversion.comment_from_message(message)
-        found.rows[row_id] = record
-        found.stored.append(deltas.row_from(record, message))
-        found.renderers[row_id] = properties["renderer"].string_value
-    return found
+        thread.rows[row_id] = record
+        thread.stored.append(deltas.row_from(record, message))
+        thread.renderers[row_id] = properties["renderer"].string_value
+    return thread
 
 
-def _has_needed(properties: Mapping[str, Any]) -> bool:
+def _has_needed_fields(properties: Mapping[str, Any]) -> bool:
     """Return whether a row has the fields that nothing else determines."""
     return all(
         name in properties and not properties[name].HasField("null_value")

@@ -72,7 +72,7 @@ def state() -> AuditState | None:
     return None if row is None else _STATE.decode(row.position)
 
 
-def run(reads_per_hour: int, *, now: datetime) -> int:
+def check_threads(reads_per_hour: int, *, now: datetime) -> int:
     """Check threads for about `SECONDS` seconds or until the hour's reads are used.
 
     Return the number of threads that were checked. With 0 reads, the audit is off.
@@ -80,18 +80,18 @@ def run(reads_per_hour: int, *, now: datetime) -> int:
     end = time.monotonic() + SECONDS
     checked = 0
     while reads_per_hour and time.monotonic() < end:
-        found = _next()
-        if found is None or not _claim(found, reads_per_hour, now):
+        candidate = _next()
+        if candidate is None or not _claim(candidate, reads_per_hour, now):
             break
-        if found.cost <= reads_per_hour:
-            checked += _check(found.name, now)
+        if candidate.cost <= reads_per_hour:
+            checked += _check(candidate.name, now)
     return checked
 
 
 def note(name: records.ThreadName, fields: Sequence[str], *, now: datetime) -> None:
     """Remember the fields of a thread that differ; without fields, forget the thread."""
     stored = state()
-    is_known = stored is not None and any(_is(each, name) for each in stored.found)
+    is_known = stored is not None and any(_is_of_thread(entry, name) for entry in stored.found)
     if fields or is_known:
         transactions.transaction(functools.partial(_note, name, tuple(fields), now))
 
@@ -116,10 +116,10 @@ def _check(name: records.ThreadName, now: datetime) -> bool:
 def _next() -> _Next | None:
     """Return the thread after the last one that was claimed, or the first thread."""
     stored = state() or AuditState()
-    found = _first_after(stored.after) or _first_after("")
-    if found is None:
+    candidate = _first_after(stored.after) or _first_after("")
+    if candidate is None:
         return None
-    key_name, name = found
+    key_name, name = candidate
     count = reads.count(reads.Query("Comment", where=(("thread", "=", key_name),)))
     return _Next(key_name, name, _OVERHEAD + count + count // _BUCKET_ROWS + count // 1000)
 
@@ -128,7 +128,7 @@ def _first_after(key_name: str) -> tuple[str, records.ThreadName] | None:
     where = (("__key__", ">", key_name),) if key_name else ()
     query = reads.Query("Thread", where=where, order=("__key__",), limit=1)
     for message in reads.fetch(query):
-        site, thread = (message.properties[each].string_value for each in ("site", "thread"))
+        site, thread = (message.properties[field].string_value for field in ("site", "thread"))
         return message.key.path[-1].name, records.ThreadName(site, thread)
     return None
 
@@ -154,7 +154,7 @@ def _claim(found: _Next, reads_per_hour: int, now: datetime) -> bool:
             reads=used + cost,
             skipped=stored.skipped + is_too_large,
         )
-        _put(changed)
+        _store_state(changed)
         return True
 
     return transactions.transaction(body)
@@ -164,22 +164,22 @@ def _note(
     name: records.ThreadName, fields: tuple[str, ...], now: datetime, *, is_audit: bool = False
 ) -> None:
     stored = state() or AuditState()
-    found = tuple(each for each in stored.found if not _is(each, name))
+    entries = tuple(entry for entry in stored.found if not _is_of_thread(entry, name))
     if fields:
-        found = (*found, AuditedThread(name.site, name.id, fields, now))[-MOST_FOUND:]
+        entries = (*entries, AuditedThread(name.site, name.id, fields, now))[-MOST_FOUND:]
     checked = stored.checked + is_audit
     last = now if is_audit else stored.last
-    _put(msgspec.structs.replace(stored, found=found, checked=checked, last=last))
+    _store_state(msgspec.structs.replace(stored, found=entries, checked=checked, last=last))
 
 
-def _put(changed: AuditState) -> None:
+def _store_state(changed: AuditState) -> None:
     row = event_rows.JobRow(
         key=event_rows.job_key("audit"), position=msgspec.json.encode(changed).decode()
     )
     transactions.apply(ownership.Writes("thread_audit", put=(row,)))
 
 
-def _is(found: AuditedThread, name: records.ThreadName) -> bool:
+def _is_of_thread(found: AuditedThread, name: records.ThreadName) -> bool:
     return (found.site, found.thread) == (name.site, name.id)
 
 

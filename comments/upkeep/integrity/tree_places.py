@@ -23,13 +23,13 @@ def places(scheme: sorthash.Scheme, rows: Rows) -> dict[str, values.TreePlace]:
     children: dict[str | None, list[records.Comment]] = {}
     for row_id, parent in _parents(scheme, rows).items():
         children.setdefault(parent, []).append(rows[row_id])
-    found: dict[str, values.TreePlace] = {}
+    by_id: dict[str, values.TreePlace] = {}
     waiting: list[tuple[str | None, str, int]] = [(None, "", 0)]
     while waiting:
         parent, above, level = waiting.pop()
-        for row, number in _numbered(children.get(parent, []), parent):
+        for row, number in _numbered_siblings(children.get(parent, []), parent):
             sort_hash = sorthash.child(scheme, above, number)
-            found[row.id] = values.TreePlace(
+            by_id[row.id] = values.TreePlace(
                 id=row.id,
                 was_at=row.revision,
                 parent=parent,
@@ -42,12 +42,12 @@ def places(scheme: sorthash.Scheme, rows: Rows) -> dict[str, values.TreePlace]:
                 child_count=0,
             )
             waiting.append((row.id, sort_hash, level + 1))
-    return _settled(found)
+    return _with_descendants(by_id)
 
 
-def roots_needed(found: Mapping[str, values.TreePlace]) -> int:
+def least_root_count(found: Mapping[str, values.TreePlace]) -> int:
     """Return the least value of the thread's counter that numbers its roots."""
-    return max((each.number + 1 for each in found.values() if each.parent is None), default=0)
+    return max((place.number + 1 for place in found.values() if place.parent is None), default=0)
 
 
 def _parents(scheme: sorthash.Scheme, rows: Rows) -> dict[str, str | None]:
@@ -56,9 +56,9 @@ def _parents(scheme: sorthash.Scheme, rows: Rows) -> dict[str, str | None]:
     lost = [row for row in rows.values() if _is_lost(scheme, rows, row)]
     for row in lost:
         parents[row.id] = None
-    lost += _cut(rows, parents)
+    lost += _cut_circles(rows, parents)
     for row in sorted(lost, key=_age):
-        parents[row.id] = _answered(scheme, rows, parents, row)
+        parents[row.id] = _parent_from_answer(scheme, rows, parents, row)
     return parents
 
 
@@ -74,25 +74,25 @@ def _is_lost(scheme: sorthash.Scheme, rows: Rows, row: records.Comment) -> bool:
     return row.parent != answered.parent or (answered.parent is None and scheme.levels > 1)
 
 
-def _cut(rows: Rows, parents: dict[str, str | None]) -> list[records.Comment]:
+def _cut_circles(rows: Rows, parents: dict[str, str | None]) -> list[records.Comment]:
     """Cut each circle of links, usually at its oldest comment; return the comments at the cuts."""
     rooted: set[str] = set()
     cut: list[records.Comment] = []
     for start in sorted(rows.values(), key=_age):
         path: dict[str, None] = {}
-        each: str | None = start.id
-        while each is not None and each not in rooted:
-            if each in path:
-                parents[each] = None
-                cut.append(rows[each])
+        ancestor: str | None = start.id
+        while ancestor is not None and ancestor not in rooted:
+            if ancestor in path:
+                parents[ancestor] = None
+                cut.append(rows[ancestor])
                 break
-            path[each] = None
-            each = parents[each]
+            path[ancestor] = None
+            ancestor = parents[ancestor]
         rooted.update(path)
     return cut
 
 
-def _answered(
+def _parent_from_answer(
     scheme: sorthash.Scheme,
     rows: Rows,
     parents: Mapping[str, str | None],
@@ -102,10 +102,10 @@ def _answered(
     if row.reply_to is None or row.reply_to not in rows:
         return None
     above: list[str] = []
-    each: str | None = row.reply_to
-    while each is not None:
-        above.append(each)
-        each = parents[each]
+    ancestor: str | None = row.reply_to
+    while ancestor is not None:
+        above.append(ancestor)
+        ancestor = parents[ancestor]
     if row.id in above:
         return None  # the answered comment is below this one
     is_deepest = len(above) >= scheme.levels
@@ -116,7 +116,7 @@ def _age(row: records.Comment) -> tuple[object, ...]:
     return (row.created, row.id)
 
 
-def _numbered(
+def _numbered_siblings(
     siblings: Sequence[records.Comment], parent: str | None
 ) -> Iterator[tuple[records.Comment, int]]:
     """Yield siblings with their numbers.
@@ -139,7 +139,7 @@ def _numbered(
         yield row, number
 
 
-def _settled(places: dict[str, values.TreePlace]) -> dict[str, values.TreePlace]:
+def _with_descendants(places: dict[str, values.TreePlace]) -> dict[str, values.TreePlace]:
     """Add the values that depend on descendants: `listed` and the child counters."""
     listed = {place.id for place in places.values() if place.listed}
     counters: dict[str, int] = {}

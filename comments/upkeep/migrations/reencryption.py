@@ -31,18 +31,18 @@ def renew(by: registration.By) -> ReencryptionCounts:
         errors.Overloaded: the store did not respond in time; run the job again.
     """
     secret, rows = by.settings.secret, int(providers.renew(by.settings.secret))
-    for site in [each.id for each in site_settings.every()]:
+    for site in [website.id for website in site_settings.every()]:
         rows += registration.renew(site, by)
         rows += turnstile_settings.renew(site, secret)
         rows += site_keys.renew(site, secret)
-    rows += sum(accounts.renew(each, secret) for each in _names("Account"))
+    rows += sum(accounts.renew(name, secret) for name in _names("Account"))
     kept = 0
-    for each in _names("Subscriber"):
-        rows += subscriptions.renew(each, lambda stored: double_opt_in.renewed(stored, secret))
-        kept += double_opt_in.is_of_the_past(each, secret, now=by.now)
+    for name in _names("Subscriber"):
+        rows += subscriptions.renew(name, lambda stored: double_opt_in.reencrypt(stored, secret))
+        kept += double_opt_in.is_of_the_past(name, secret, now=by.now)
     return ReencryptionCounts(rows, kept)
 
 
 def _names(kind: str) -> list[str]:
-    found = reads.fetch(reads.Query(kind, keys_only=True))
-    return [entity.key.path[-1].name for entity in found]
+    messages = reads.fetch(reads.Query(kind, keys_only=True))
+    return [entity.key.path[-1].name for entity in messages]

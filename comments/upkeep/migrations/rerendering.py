@@ -40,17 +40,17 @@ def rerender(found: Iterable[Any]) -> None:
     """Render the bodies of comments, which are passed as messages. Store the HTML that changes."""
     for message in found:
         stored = message.properties
-        was = values.RenderedText(*(stored[each].string_value for each in _TEXT))
-        text = rendered(was)
+        was = values.RenderedText(*(stored[field].string_value for field in _TEXT))
+        text = current_rendering(was)
         if not was.body or text is None or text.renderer == was.renderer or text.html == was.html:
             continue
         store = functools.partial(_store, message.key.path[-1].name, text, datetime.now(UTC))
         if transactions.transaction(store):
-            site, thread = (stored[each].string_value for each in ("site", "thread_id"))
-            backlog.changed(records.ThreadName(site, thread))
+            site, thread = (stored[field].string_value for field in ("site", "thread_id"))
+            backlog.note_changes(records.ThreadName(site, thread))
 
 
-def rendered(text: values.RenderedText) -> values.RenderedText | None:
+def current_rendering(text: values.RenderedText) -> values.RenderedText | None:
     """Render a body with the current version of its renderer; None if the renderer is unknown."""
     name, render = _RENDERERS.get(text.renderer.partition("-")[0], ("", None))
     if render is None:
@@ -63,6 +63,6 @@ def rendered(text: values.RenderedText) -> values.RenderedText | None:
 
 
 def _store(comment_id: str, text: values.RenderedText, now: datetime) -> bool:
-    writes = job_writes.rerendered(comment_id, text, now=now)
+    writes = job_writes.rerendering_writes(comment_id, text, now=now)
     transactions.apply(writes)
     return bool(writes.put)

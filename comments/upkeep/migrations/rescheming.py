@@ -87,15 +87,15 @@ def begin(
         site, journal = reads.get_multi([comment_rows.site_key(site_id), _key(site_id)])
         if site is None:
             raise errors.NotFound("site", site_id)
-        found = None if journal is None else _PROGRESS.decode(journal.position)
-        if found is not None and found.phase != "done":
-            if found.scheme != stored:
+        known = None if journal is None else _PROGRESS.decode(journal.position)
+        if known is not None and known.phase != "done":
+            if known.scheme != stored:
                 raise errors.Conflict("rescheme-running")
-            return found
+            return known
         made = Progress(stored)
         before = sorthash.encode_scheme(site_settings.stored_scheme(site))
-        note = audit_log.noted(act, site_id, "site", before=before, after=stored, now=now)
-        transactions.apply(_journal(site_id, made), note)
+        note = audit_log.entry_writes(act, site_id, "site", before=before, after=stored, now=now)
+        transactions.apply(_journal_writes(site_id, made), note)
         return made
 
     return transactions.transaction(body)
@@ -107,7 +107,7 @@ def progress(site_id: str) -> Progress | None:
     return None if row is None else _PROGRESS.decode(row.position)
 
 
-def run(site_id: str) -> Progress | None:
+def run_to_end(site_id: str) -> Progress | None:
     """Run a site's job to its end."""
     while step(site_id) is not None:
         pass
@@ -127,7 +127,7 @@ def step(site_id: str) -> Progress | None:
 def finish(*, steps: int = STEPS) -> int:
     """Continue all unfinished jobs for up to `steps` steps; return the number of steps."""
     done = 0
-    for site_id in _begun():
+    for site_id in _unfinished_sites():
         while done < steps and step(site_id) is not None:
             done += 1
     return done
@@ -141,14 +141,14 @@ def _stamp(site_id: str, seen: Progress) -> Progress | None:
     moved_on = msgspec.structs.replace(seen, phase=phase, after=after)
 
     def body() -> None:
-        site = _unchanged(site_id, seen)
+        site = _site_if_unchanged(site_id, seen)
         if site is None:
             return
-        transactions.apply(scheme_change.stamp(ids, site_settings.stored_scheme(site)))
+        transactions.apply(scheme_change.stamp_writes(ids, site_settings.stored_scheme(site)))
         if is_last:
             scheme = sorthash.decode_scheme(seen.scheme)
-            transactions.apply(site_settings.reshape(site, scheme))
-        transactions.apply(_journal(site_id, moved_on))
+            transactions.apply(site_settings.scheme_writes(site, scheme))
+        transactions.apply(_journal_writes(site_id, moved_on))
 
     transactions.transaction(body)
     site_settings.COPIES.get().drop(site_id)
@@ -156,12 +156,12 @@ def _stamp(site_id: str, seen: Progress) -> Progress | None:
 
 
 def _switch_next(site_id: str, seen: Progress) -> Progress | None:
-    found = _threads(site_id, seen.after, 1)
-    if not found:
+    messages = _threads(site_id, seen.after, 1)
+    if not messages:
         moved_on = msgspec.structs.replace(seen, phase="done", after="")
         _move_on(site_id, seen, moved_on)
         return moved_on
-    key, thread = found[0].key.path[-1].name, found[0].properties["thread"].string_value
+    key, thread = messages[0].key.path[-1].name, messages[0].properties["thread"].string_value
     name = records.ThreadName(site_id, thread)
     after = msgspec.structs.replace(seen, after=key, threads=seen.threads + 1)
     try:
@@ -179,13 +179,13 @@ def _switch(name: records.ThreadName, seen: Progress, after: Progress) -> Progre
     """Move a thread and the journal in one transaction."""
 
     def body() -> Progress:
-        if _unchanged(name.site, seen) is None:
+        if _site_if_unchanged(name.site, seen) is None:
             return after
         change = scheme_change.switch(name, sorthash.decode_scheme(seen.scheme))
         moved_on = msgspec.structs.replace(
             after, moved=seen.moved + change.is_change, renamed=seen.renamed + change.renamed
         )
-        transactions.apply(_journal(name.site, moved_on))
+        transactions.apply(_journal_writes(name.site, moved_on))
         return moved_on
 
     with connection.within(SECONDS):
@@ -198,7 +198,7 @@ def _compact(name: records.ThreadName, scheme: sorthash.Scheme) -> None:
     Until then, and if this process ends here, pages come from the ordered query. The flag of the
     moved comment leads any process to the thread.
     """
-    backlog.changed(name)
+    backlog.note_changes(name)
     for _ in range(_TRIES):
         if compactor.compact(scheme, name) is not None:
             return
@@ -206,13 +206,13 @@ def _compact(name: records.ThreadName, scheme: sorthash.Scheme) -> None:
 
 def _move_on(site_id: str, seen: Progress, moved_on: Progress) -> None:
     def body() -> None:
-        if _unchanged(site_id, seen) is not None:
-            transactions.apply(_journal(site_id, moved_on))
+        if _site_if_unchanged(site_id, seen) is not None:
+            transactions.apply(_journal_writes(site_id, moved_on))
 
     transactions.transaction(body)
 
 
-def _unchanged(site_id: str, seen: Progress) -> comment_rows.SiteRow | None:
+def _site_if_unchanged(site_id: str, seen: Progress) -> comment_rows.SiteRow | None:
     """Return the site's row if the journal is as it was read, and None otherwise."""
     site, journal = reads.get_multi([comment_rows.site_key(site_id), _key(site_id)])
     if journal is None or _PROGRESS.decode(journal.position) != seen:
@@ -232,12 +232,12 @@ def _key(site_id: str) -> schema.RowKey:
     return event_rows.job_key(f"{PREFIX}{site_id}")
 
 
-def _journal(site_id: str, position: Progress) -> ownership.Writes:
+def _journal_writes(site_id: str, position: Progress) -> ownership.Writes:
     row = event_rows.JobRow(key=_key(site_id), position=msgspec.json.encode(position).decode())
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def _begun() -> list[str]:
+def _unfinished_sites() -> list[str]:
     where = (("__key__", ">=", PREFIX), ("__key__", "<", PREFIX.replace("/", "0")))
     query = reads.Query("Job", where=where, order=("__key__",))
     return [

@@ -37,7 +37,7 @@ def current() -> StoreFormat:
     return StoreFormat(FORMAT, flatthread.__version__)
 
 
-def found() -> StoreFormat | None:
+def read() -> StoreFormat | None:
     """Return the format of the store, or None if no release has noted it yet.
 
     Raises:

@@ -23,7 +23,7 @@ from comments.tree.counters import counter_repair, thread_counts
 _TRIES = 5  # Maximum attempts, because other processes may correct the same counters.
 
 
-class _Missing(NamedTuple):
+class _MissingCounts(NamedTuple):
     """What to add to a website's rows; None if the website has too many threads for them."""
 
     step: int
@@ -37,25 +37,25 @@ def complete(site_id: str) -> None:
         errors.Overloaded: other processes keep correcting the counters, or the store is busy.
     """
     for _ in range(_TRIES):
-        found = transactions.snapshot(lambda: _missing(site_id))
-        if found is None or _is_added(site_id, found):
+        missing = transactions.snapshot(lambda: _missing_counts(site_id))
+        if missing is None or _add_missing(site_id, missing):
             return
     raise errors.Overloaded("other processes are repairing the same counters")
 
 
-def _is_added(site_id: str, found: _Missing) -> bool:
-    mend: Callable[..., ownership.Writes] = counter_repair.close_listings
+def _add_missing(site_id: str, found: _MissingCounts) -> bool:
+    mend: Callable[..., ownership.Writes] = counter_repair.closing_writes
     missing: dict[counting.Scope, Mapping[str, int]] = {}
     if found.numbers is not None:
-        mend = counter_repair.mend_site
+        mend = counter_repair.site_writes
         missing = {counting.listings_scope(site_id): found.numbers}
     step = functools.partial(mend, site_id)
     return transactions.transaction(
-        functools.partial(counter_repair.is_applied, step, found.step, missing)
+        functools.partial(counter_repair.apply_step, step, found.step, missing)
     )
 
 
-def _missing(site_id: str) -> _Missing | None:
+def _missing_counts(site_id: str) -> _MissingCounts | None:
     first = reads.get(counter_rows.site_counter_key(site_id))
     if thread_counts.is_complete(first):
         return None
@@ -63,32 +63,32 @@ def _missing(site_id: str) -> _Missing | None:
     most = thread_counts.MOST * thread_counts.MOST_GROUPS
     where = (("site", "=", site_id),)
     if reads.count(reads.Query("Thread", where=where, limit=most + 1)) > most:
-        return _Missing(step, None)
-    expected = counting.added(
-        of_counters(reads.fetch(reads.Query("Counter", where=where))),
-        {digest: -number for digest, number in _pending(site_id).items()},
+        return _MissingCounts(step, None)
+    expected = counting.sums(
+        listed_counts(reads.fetch(reads.Query("Counter", where=where))),
+        {digest: -number for digest, number in _pending_counts(site_id).items()},
     )
-    stored = thread_counts.stored(site_id, first)
+    stored = thread_counts.stored_numbers(site_id, first)
     negative = {digest: -number for digest, number in stored.items()}
-    return _Missing(step, counting.added(expected, negative))
+    return _MissingCounts(step, counting.sums(expected, negative))
 
 
-def of_counters(counters: Iterable[Any]) -> dict[str, int]:
+def listed_counts(counters: Iterable[Any]) -> dict[str, int]:
     """Return the number of listed comments of each thread, given the threads' counters."""
     numbers: dict[str, int] = {}
     for message in counters:
         thread = message.properties["scope"].string_value.partition("/")[2]
-        here = counter_rows.decoded(message.properties["numbers"].string_value)
+        here = counter_rows.decode(message.properties["numbers"].string_value)
         digest = counting.thread_digest(thread)
         numbers[digest] = numbers.get(digest, 0) + here.get(counting.LISTED, 0)
     return {digest: number for digest, number in numbers.items() if number}
 
 
-def _pending(site_id: str) -> dict[str, int]:
+def _pending_counts(site_id: str) -> dict[str, int]:
     """Return what undelivered events will add."""
     sums = counting.total(
         counting.increments(counting.OF_LISTINGS, change.old, change.new)
-        for event in outbox.pending(outbox.COUNTERS)
+        for event in outbox.pending_events(outbox.COUNTERS)
         for change in event.changes
     )
     return counting.by_scope(sums).get(counting.listings_scope(site_id), {})

@@ -51,7 +51,7 @@ class PendingScan(NamedTuple):
     has_begun: bool
 
 
-def pending() -> list[PendingScan]:
+def pending_scans() -> list[PendingScan]:
     """Return the unfinished scans. Counting the rows bills one read for each 1,000 rows."""
     return [
         PendingScan(walk.job, walk.purpose, _rows_left(walk, row), row is not None)
@@ -62,7 +62,7 @@ def pending() -> list[PendingScan]:
 
 def has_new() -> bool:
     """Return whether this release has scans that have not begun, or a newer format."""
-    known = store_format.found()
+    known = store_format.read()
     is_older = known is None or known.number < store_format.FORMAT
     return is_older or None in _jobs()
 
@@ -79,7 +79,7 @@ def note_new() -> None:
 
 
 def _note(position: str) -> None:
-    known = store_format.found()
+    known = store_format.read()
     jobs = zip(_WALKS, _jobs(), strict=True)
     put = [
         event_rows.JobRow(key=event_rows.job_key(walk.job), position=position)
@@ -120,10 +120,10 @@ def go_on(*, steps: int | None = STEPS) -> int:
             row = reads.get(event_rows.job_key(walk.job))
             if row is None:
                 break
-            found = _step(walk, row.position)
-            looked_at += found
+            count = _step(walk, row.position)
+            looked_at += count
             steps = None if steps is None else steps - 1
-            if not found:
+            if not count:
                 done.add(walk.job)
     return looked_at
 
@@ -132,11 +132,11 @@ def _step(walk: _Walk, seen: str) -> int:
     """Upgrade the next rows of a scan; return the number of rows, or 0 at the end."""
     if seen == _DONE:
         return 0
-    found = list(reads.fetch(_query(walk, seen, AT_ONCE)))
-    walk.mend(found)
-    position = found[-1].key.path[-1].name if found else _DONE
+    messages = list(reads.fetch(_query(walk, seen, AT_ONCE)))
+    walk.mend(messages)
+    position = messages[-1].key.path[-1].name if messages else _DONE
     transactions.transaction(functools.partial(_move_on, walk, seen, position))
-    return len(found)
+    return len(messages)
 
 
 def _move_on(walk: _Walk, seen: str, position: str) -> None:
@@ -148,33 +148,33 @@ def _move_on(walk: _Walk, seen: str, position: str) -> None:
         transactions.apply(ownership.Writes("upgrades", put=(job,)))
 
 
-def _adopt(found: list[Any]) -> None:
+def _add_naming_comments(found: list[Any]) -> None:
     """Store the id of the comment that names each thread, if it is missing (see `naming`)."""
     for message in found:
         if message.properties["named_by"].WhichOneof("value_type") == "string_value":
             continue
-        site, thread = (message.properties[each].string_value for each in ("site", "thread"))
+        site, thread = (message.properties[field].string_value for field in ("site", "thread"))
         name = records.ThreadName(site, thread)
-        transactions.transaction(functools.partial(_adopt_one, name))
-        backlog.erased(name)
+        transactions.transaction(functools.partial(_add_naming_comment, name))
+        backlog.note_erasure(name)
 
 
-def _adopt_one(name: records.ThreadName) -> None:
-    transactions.apply(details.adopt(name))
+def _add_naming_comment(name: records.ThreadName) -> None:
+    transactions.apply(details.adoption_writes(name))
 
 
-def _find_activity(found: list[Any]) -> None:
+def _add_activity_times(found: list[Any]) -> None:
     """Store the time of each thread's newest comment, if it is missing."""
     for message in found:
         if message.properties["active"].WhichOneof("value_type") == "timestamp_value":
             continue
-        site, thread = (message.properties[each].string_value for each in ("site", "thread"))
+        site, thread = (message.properties[field].string_value for field in ("site", "thread"))
         name = records.ThreadName(site, thread)
-        transactions.transaction(functools.partial(_activate, name))
+        transactions.transaction(functools.partial(_add_activity_time, name))
 
 
-def _activate(name: records.ThreadName) -> None:
-    transactions.apply(activity.adopt(name))
+def _add_activity_time(name: records.ThreadName) -> None:
+    transactions.apply(activity.adoption_writes(name))
 
 
 def _count_threads(found: list[Any]) -> None:
@@ -184,8 +184,12 @@ def _count_threads(found: list[Any]) -> None:
 
 
 _WALKS = (
-    _Walk("upgrades/threads", "Thread", _adopt, "find the comments that name threads"),
-    _Walk("upgrades/thread-activity", "Thread", _find_activity, "find when threads were active"),
+    _Walk(
+        "upgrades/threads", "Thread", _add_naming_comments, "find the comments that name threads"
+    ),
+    _Walk(
+        "upgrades/thread-activity", "Thread", _add_activity_times, "find when threads were active"
+    ),
     _Walk("upgrades/thread-counts", "Site", _count_threads, "count the comments of threads"),
     _Walk(
         f"upgrades/text/{rerendering.VERSION}",

@@ -22,7 +22,7 @@ from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 
 blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
-signed_in.guard(blueprint)
+signed_in.protect(blueprint)
 
 
 @blueprint.get("/<path:rest>")
@@ -50,7 +50,7 @@ def sign_in() -> flask.Response:
     except password_login.Wrong as error:
         said = labels.problem(error)
         return signed_in.page("admin/sign_in.html", status=403, problem=said, login=sent.login)
-    return signed_in.give(signed_in.go("admin"), session)
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
 @blueprint.post("/sign-out")
@@ -58,7 +58,7 @@ def sign_out() -> flask.Response:
     """End the current session."""
     forms.read(request_shapes.NoForm)
     sessions.end(signed_in.cookie(), _secret())
-    return signed_in.take(signed_in.go("admin/sign-in"))
+    return signed_in.delete_cookie(signed_in.redirect_to("admin/sign-in"))
 
 
 @blueprint.post("/sign-out/everywhere")
@@ -66,7 +66,7 @@ def sign_out_everywhere() -> flask.Response:
     """End all sessions of the account."""
     forms.read(request_shapes.NoForm)
     accounts.end_sessions(signed_in.require_account().id)
-    return signed_in.take(signed_in.go("admin/sign-in"))
+    return signed_in.delete_cookie(signed_in.redirect_to("admin/sign-in"))
 
 
 @blueprint.get("/welcome")
@@ -88,14 +88,14 @@ def accept() -> flask.Response:
     except (errors.BadInput, errors.Conflict) as error:
         return _welcome_again(error, sent)
     first_owner.remove(context.settings())
-    return signed_in.give(signed_in.go("admin"), session)
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
 @blueprint.post("/welcome/accept")
 @signed_in.open_to_all
 def accept_as_oneself() -> flask.Response:
     """Accept an invitation with the signed-in account."""
-    token, account = forms.read(request_shapes.OneTimeLinkForm).token, signed_in.signed_in()
+    token, account = forms.read(request_shapes.OneTimeLinkForm).token, signed_in.current_account()
     sent = request_shapes.Accepted(token=token)
     if account is None:
         return welcome_page(sent, labels.text("admin.welcome-sign-in-first"), status=403)
@@ -105,7 +105,7 @@ def accept_as_oneself() -> flask.Response:
     except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
         return _welcome_again(refused, sent)
     first_owner.remove(context.settings())
-    return _renewed(account.id, now)
+    return _renew_session(account.id, now)
 
 
 @blueprint.get("/reset")
@@ -123,13 +123,15 @@ def reset() -> flask.Response:
         sent.password, sent.code, context.network(), signed_in.cookie()
     )
     try:
-        session = invitations.renew(sent.token, choice, secret=_secret(), now=datetime.now(UTC))
+        session = invitations.reset_password(
+            sent.token, choice, secret=_secret(), now=datetime.now(UTC)
+        )
     except (errors.BadInput, errors.TooMany) as error:
         said = _problem_of_link(error)
         return signed_in.page(
             "admin/reset.html", status=signed_in.status_of(error), problem=said, sent=sent
         )
-    return signed_in.give(signed_in.go("admin"), session)
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
 @blueprint.get("/account")
@@ -144,10 +146,10 @@ def change_password() -> flask.Response:
     sent, mine = forms.read(request_shapes.NewPassword), signed_in.require_account()
 
     def change(account: str, now: datetime) -> None:
-        known = accounts.known_of(mine, _secret(), now=now)
-        credentials.set_password(account, credentials.checked_password(sent.password, *known))
+        known = accounts.login_and_address(mine, _secret(), now=now)
+        credentials.set_password(account, credentials.check_and_hash(sent.password, *known))
 
-    return _changed(sent.current, change)
+    return _change_account(sent.current, change)
 
 
 @blueprint.post("/account/authenticator")
@@ -156,10 +158,10 @@ def add_authenticator() -> flask.Response:
     sent = forms.read(request_shapes.NewAuthenticator)
 
     def change(account: str, now: datetime) -> None:
-        step = totp.shown(sent.key, sent.code, now=now)
+        step = totp.check_first_code(sent.key, sent.code, now=now)
         credentials.set_totp(account, sent.key, step, secret=_secret(), now=now)
 
-    return _changed(sent.current, change)
+    return _change_account(sent.current, change)
 
 
 @blueprint.post("/account/authenticator/remove")
@@ -170,7 +172,7 @@ def remove_authenticator() -> flask.Response:
     def change(account: str, now: datetime) -> None:
         credentials.set_totp(account, "", 0, secret=_secret(), now=now)
 
-    return _changed(sent.current, change)
+    return _change_account(sent.current, change)
 
 
 @blueprint.post("/account/moderation/end")
@@ -178,7 +180,7 @@ def end_moderation() -> flask.Response:
     """End the account's moderation session on pages of a site."""
     sent = forms.read(request_shapes.EndedSession)
     moderation_sessions.revoke(signed_in.require_account().id, sent.session)
-    return signed_in.go("admin/account")
+    return signed_in.redirect_to("admin/account")
 
 
 def welcome_page(
@@ -197,13 +199,13 @@ def welcome_page(
         problem=problem,
         sent=sent,
         is_owned=is_owned,
-        has_account=is_owned or signed_in.signed_in() is not None,
+        has_account=is_owned or signed_in.current_account() is not None,
     )
 
 
 def offer_providers(blueprint: flask.Blueprint) -> None:
     """Give the templates of a blueprint the list of sign-in providers."""
-    blueprint.context_processor(lambda: {"providers_of_desk": providers.of_desk})
+    blueprint.context_processor(lambda: {"providers_of_desk": providers.of_console})
 
 
 def account_page(
@@ -214,7 +216,7 @@ def account_page(
     login = account.login or account.name
     address = totp.address(key, service=labels.text("admin.service"), login=login)
     known = providers.every()
-    linked = linking.issuers_of(account.id, tuple(each.issuer for each in known))
+    linked = linking.issuers_of(account.id, tuple(provider.issuer for provider in known))
     return signed_in.page(
         "admin/account.html",
         status=200 if error is None else signed_in.status_of(error),
@@ -223,7 +225,7 @@ def account_page(
         key=key,
         address=address,
         code="" if account.has_totp else _qr_code(address),
-        ways=[each for each in known if each.at_desk or each.issuer in linked],
+        ways=[provider for provider in known if provider.at_desk or provider.issuer in linked],
         linked=linked,
         moderating=moderation_sessions.of_account(account, now=datetime.now(UTC)),
     )
@@ -232,7 +234,7 @@ def account_page(
 offer_providers(blueprint)
 
 
-def confirm(account: accounts.Account, password: str) -> None:
+def check_password(account: accounts.Account, password: str) -> None:
     """Check the account's password again.
 
     Raises:
@@ -243,15 +245,15 @@ def confirm(account: accounts.Account, password: str) -> None:
     password_login.confirm(account.id, password, network=network, secret=_secret(), now=now)
 
 
-def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
+def _change_account(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
     """Change the signed-in account after checking its password. Attempts are rate-limited."""
     account, now = signed_in.require_account(), datetime.now(UTC)
     try:
-        confirm(account, password)
+        check_password(account, password)
         change(account.id, now)
     except (errors.BadInput, password_login.Wrong) as error:
         return account_page(account, error)
-    return _renewed(account.id, now)
+    return _renew_session(account.id, now)
 
 
 def _qr_code(address: str) -> markupsafe.Markup:
@@ -262,10 +264,10 @@ def _qr_code(address: str) -> markupsafe.Markup:
     return markupsafe.Markup(code.svg_inline(omitsize=True))  # noqa: S704 - has no text
 
 
-def _renewed(account: str, now: datetime) -> flask.Response:
+def _renew_session(account: str, now: datetime) -> flask.Response:
     """Redirect home with a new session, because the change ended all sessions of the account."""
     session = sessions.begin(account, _secret(), now=now)
-    return signed_in.give(signed_in.go("admin"), session)
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
 def _welcome_again(error: errors.FlatthreadError, sent: request_shapes.Accepted) -> flask.Response:

@@ -45,7 +45,7 @@ class QueueQuery(_Query, frozen=True):
         """The statuses to list."""
         return review_queue.STATUSES if self.status == ANY else (Status(self.status),)
 
-    def wanted(self, site: records.Site) -> review_queue.QueueFilter:
+    def queue_filter(self, site: records.Site) -> review_queue.QueueFilter:
         """Return the filter for a site."""
         return review_queue.QueueFilter(site.id, self.statuses, self.author, self.q)
 
@@ -95,7 +95,7 @@ class _SettingsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     A field is None if it was not sent; an empty field was sent empty.
     """
 
-    def parsed(self, **parsers: Callable[[str], object]) -> dict[str, Any]:
+    def parse(self, **parsers: Callable[[str], object]) -> dict[str, Any]:
         """Parse those of the fields that were sent."""
         texts = {name: getattr(self, name) for name in parsers}
         return {name: parsers[name](text) for name, text in texts.items() if text is not None}
@@ -353,7 +353,7 @@ class EmptyQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query without parameters."""
 
 
-def needed(field: str, text: str | None) -> str:
+def require(field: str, text: str | None) -> str:
     """Return the value of a field that only some buttons of a form need.
 
     Raises:
@@ -378,9 +378,9 @@ def number(field: str, text: str, digits: int = 6) -> int:
 def several(line: str) -> tuple[str, ...]:
     """Split a line at commas, or at spaces if it contains no comma."""
     pieces = line.split(",") if "," in line else line.split()
-    return tuple(dict.fromkeys(each.strip() for each in pieces if each.strip()))
+    return tuple(dict.fromkeys(piece.strip() for piece in pieces if piece.strip()))
 
 
 def phrases(line: str) -> tuple[str, ...]:
     """Split a line only at commas, because phrases contain spaces."""
-    return tuple(dict.fromkeys(each.strip() for each in line.split(",") if each.strip()))
+    return tuple(dict.fromkeys(piece.strip() for piece in line.split(",") if piece.strip()))

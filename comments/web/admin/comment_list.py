@@ -43,7 +43,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
         if self.case.comment.status is Status.APPROVED:
             return ()
         said = naming.decode(self.case.brought)
-        return [each for each in (said.title, said.url, ", ".join(said.categories)) if each]
+        return [text for text in (said.title, said.url, ", ".join(said.categories)) if text]
 
     @property
     def author(self) -> str:
@@ -63,7 +63,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """The rule or decision that gave the comment its status; "" if unknown."""
-        return labels.ruling(self.case.rule, self.case.why)
+        return labels.decision_text(self.case.rule, self.case.why)
 
     @property
     def status(self) -> str:
@@ -74,7 +74,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
 class Beside(NamedTuple):
     """The readers' reports and the classifiers' answers about a comment."""
 
-    told: reports.Told | None
+    told: reports.ReportSummary | None
     said: classifier_answers.StoredAnswers | None
 
 
@@ -115,7 +115,7 @@ def _row(
         title or said.thread,
         f"{address}#comment-{said.id}" if address and said.listed else address,
         in_words(numbers.get(said.author.id, {})),
-        "" if beside.told is None else _reported(beside.told),
+        "" if beside.told is None else _report_text(beside.told),
         [] if beside.said is None else list(_opinions(beside.said)),
         decision_forms.verbs_of(case),
     )
@@ -130,7 +130,7 @@ def in_words(numbers: counter_rows.Numbers) -> str:
     )
 
 
-def _reported(told: reports.Told) -> str:
+def _report_text(told: reports.ReportSummary) -> str:
     """Return the number of reports and their reasons as text."""
     reasons = ", ".join(
         labels.text(

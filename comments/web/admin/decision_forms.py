@@ -85,12 +85,12 @@ class FormResult(msgspec.Struct, frozen=True):
     @property
     def undo(self) -> str:
         """The verb that undoes all changes; empty if nothing changed."""
-        return next((each.undo for each in self.outcomes if each.undo), "")
+        return next((outcome.undo for outcome in self.outcomes if outcome.undo), "")
 
     @property
     def summary(self) -> str:
         """The outcomes as one line of text."""
-        done, total = sum(each.is_done for each in self.outcomes), len(self.outcomes)
+        done, total = sum(outcome.is_done for outcome in self.outcomes), len(self.outcomes)
         action = labels.label("admin.verb", self.verb)
         return labels.text("admin.report-summary", action=action, done=done, total=total)
 
@@ -104,11 +104,11 @@ def verbs_of(case: records.Case) -> list[Verb]:
         pin = Verb.UNPIN if said.pinned else Verb.PIN
         return [Verb.HIDE, Verb.REJECT, Verb.SPAM, Verb.HOLD, pin]
     others = [Verb.APPROVE, Verb.REJECT, Verb.SPAM]
-    found = [verb for verb in others if _BECOMES[verb] is not said.status]
-    return [*found, Verb.RESTORE] if case.stood else found
+    verbs = [verb for verb in others if _BECOMES[verb] is not said.status]
+    return [*verbs, Verb.RESTORE] if case.stood else verbs
 
 
-def taken(visit: site_visit.Visit, here: str = "") -> FormResult | flask.Response | None:
+def apply_posted(visit: site_visit.Visit, here: str = "") -> FormResult | flask.Response | None:
     """Apply the decision in the current request's form.
 
     Return None for a GET, and JSON if a script sent the request.
@@ -138,14 +138,14 @@ def read(fields: Mapping[str, str]) -> RequestedDecision:
     """
     chosen: list[ChosenComment] = []
     for name, value in fields.items():
-        if found := _CHOICE.fullmatch(name):
-            chosen.append(ChosenComment(found[1], _revision(name, value)))
+        if match := _CHOICE.fullmatch(name):
+            chosen.append(ChosenComment(match[1], _revision(name, value)))
         elif name not in {"act", "reason"}:
             raise errors.BadInput(name, "unknown-field")
     word, *one = fields.get("act", "").split(":")
     if word not in Verb.__members__.values():
         raise errors.BadInput("act", "bad-form")
-    choices = [_named(one)] if one else chosen
+    choices = [_named_comment(one)] if one else chosen
     if len(choices) > decisions.MOST_AT_ONCE:
         raise errors.BadInput("c", "too-many-items", limit=decisions.MOST_AT_ONCE)
     if not choices:
@@ -153,7 +153,7 @@ def read(fields: Mapping[str, str]) -> RequestedDecision:
     return RequestedDecision(Verb(word), tuple(choices), fields.get("reason", "").strip())
 
 
-def _named(one: Sequence[str]) -> ChosenComment:
+def _named_comment(one: Sequence[str]) -> ChosenComment:
     """Return the comment that the button for a single comment names."""
     if len(one) != 2 or not comment_rows.is_comment_id(one[0]):  # noqa: PLR2004 - id and revision
         raise errors.BadInput("act", "bad-form")
@@ -167,19 +167,19 @@ def decide(visit: site_visit.Visit, order: RequestedDecision, *, now: datetime) 
         errors.NotFound: none of the comments exist on the site.
         errors.BadInput: the reason is too long or not one line.
     """
-    cases = _own(visit.site, order.choices)
+    cases = _own_cases(visit.site, order.choices)
     if not cases:
         raise errors.NotFound("comment", order.choices[0].id)
-    outcomes = (_decided(visit, order, choice, cases, now) for choice in order.choices)
+    outcomes = (_decide_one(visit, order, choice, cases, now) for choice in order.choices)
     return FormResult(order.verb, tuple(outcomes))
 
 
-def _own(site: records.Site, choices: Sequence[ChosenComment]) -> dict[str, records.Case]:
-    found = review_queue.cases([choice.id for choice in choices])
-    return {name: case for name, case in found.items() if case.comment.site == site.id}
+def _own_cases(site: records.Site, choices: Sequence[ChosenComment]) -> dict[str, records.Case]:
+    cases = review_queue.cases([choice.id for choice in choices])
+    return {name: case for name, case in cases.items() if case.comment.site == site.id}
 
 
-def _decided(
+def _decide_one(
     visit: site_visit.Visit,
     order: RequestedDecision,
     choice: ChosenComment,
@@ -188,23 +188,23 @@ def _decided(
 ) -> CommentResult:
     case = cases.get(choice.id)
     author = "" if case is None else case.comment.author.name
-    if case is not None and _is_so(order.verb, case.comment):
-        return _done(case.comment, "admin.outcome-unchanged", "")
+    if case is not None and _is_already(order.verb, case.comment):
+        return _done_result(case.comment, "admin.outcome-unchanged", "")
     try:
         done = decisions.decide(
             visit.site.id, choice.id, order.verb, visit.account.actor,
             now=now, reason=order.reason, revision=choice.revision,
         )  # fmt: skip
     except errors.RevisionMismatch:
-        return _overtaken(visit.site, choice, author)
+        return _overtaken_result(visit.site, choice, author)
     except errors.BadInput:
         raise
     except errors.CodedError as error:
         return CommentResult(choice.id, author, _refusal(error), is_done=False)
-    return _done(done, "admin.outcome", _UNDONE_BY.get(order.verb, ""))
+    return _done_result(done, "admin.outcome", _UNDONE_BY.get(order.verb, ""))
 
 
-def _is_so(verb: Verb, comment: records.Comment) -> bool:
+def _is_already(verb: Verb, comment: records.Comment) -> bool:
     if verb in _PINS:
         return comment.pinned is _PINS[verb]
     return _BECOMES.get(verb) is comment.status
@@ -214,7 +214,7 @@ def _refusal(error: errors.CodedError) -> str:
     return labels.label("admin.refused", error.code, otherwise=labels.problem(error))
 
 
-def _done(comment: records.Comment, words: str, undo: str) -> CommentResult:
+def _done_result(comment: records.Comment, words: str, undo: str) -> CommentResult:
     shown = labels.status(comment)
     return CommentResult(
         comment.id, comment.author.name, labels.text(words, status=shown), is_done=True,
@@ -223,9 +223,9 @@ def _done(comment: records.Comment, words: str, undo: str) -> CommentResult:
     )  # fmt: skip
 
 
-def _overtaken(site: records.Site, choice: ChosenComment, author: str) -> CommentResult:
+def _overtaken_result(site: records.Site, choice: ChosenComment, author: str) -> CommentResult:
     """Return the outcome for a comment that has changed since the moderator saw it."""
-    now = _own(site, [choice]).get(choice.id)
+    now = _own_cases(site, [choice]).get(choice.id)
     if now is None:
         return CommentResult(
             choice.id, author, labels.text("admin.refused-comment-not-found"), is_done=False

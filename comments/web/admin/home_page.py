@@ -23,7 +23,7 @@ from comments.web.http import context
 from comments.web.http.decode import forms
 
 blueprint = flask.Blueprint("home", __name__, url_prefix="/admin")
-signed_in.guard(blueprint)
+signed_in.protect(blueprint)
 
 
 class _Held(NamedTuple):
@@ -56,7 +56,7 @@ def add() -> flask.Response:
     except (errors.BadInput, errors.Conflict) as error:
         return _page(account, sent, error=error)
     site_setup.begin(added.id)
-    return signed_in.go(f"admin/sites/{added.id}/start")
+    return signed_in.redirect_to(f"admin/sites/{added.id}/start")
 
 
 @blueprint.get("/")
@@ -64,7 +64,7 @@ def add() -> flask.Response:
 @blueprint.get("/sites/")
 def find_home() -> flask.Response:
     """Redirect a manually typed address to the home page."""
-    return signed_in.go("admin")
+    return signed_in.redirect_to("admin")
 
 
 def _checked_name(sent: admin_queries.NewSiteForm) -> str:
@@ -76,9 +76,9 @@ def _checked_name(sent: admin_queries.NewSiteForm) -> str:
 
 def _origins(sent: admin_queries.NewSiteForm) -> tuple[str, ...]:
     origins = map(web_origins.of_address, admin_queries.several(sent.origin))
-    if not (found := tuple(dict.fromkeys(origins))):
+    if not (distinct := tuple(dict.fromkeys(origins))):
         raise errors.BadInput("origin", "required")
-    return found
+    return distinct
 
 
 def _proposed_id(origin: str) -> str:
@@ -94,8 +94,8 @@ def _page(
     error: errors.FlatthreadError | None = None,
 ) -> flask.Response:
     """Show the page; after a form, with what was sent, its origins, or the problem."""
-    held, is_owner = _held(account), account.may(roles.Right.MANAGE, roles.SERVICE)
-    owned = [each.site.id for each in held if each.role is roles.Role.OWNER]
+    held, is_owner = _held_sites(account), account.may(roles.Right.MANAGE, roles.SERVICE)
+    owned = [entry.site.id for entry in held if entry.role is roles.Role.OWNER]
     setups = site_setup.of(owned)
     return signed_in.page(
         "admin/home.html",
@@ -113,14 +113,14 @@ def _page(
     )
 
 
-def _held(account: accounts.Account) -> list[_Held]:
+def _held_sites(account: accounts.Account) -> list[_Held]:
     """Return the sites on which an account has a role.
 
     A role on the whole service applies to every site.
     """
-    found = {}
+    by_site = {}
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):
-            if site.id not in found and roles.has(account.grants, role, site.id):
-                found[site.id] = _Held(site, role)
-    return list(found.values())
+            if site.id not in by_site and roles.has(account.grants, role, site.id):
+                by_site[site.id] = _Held(site, role)
+    return list(by_site.values())

@@ -77,7 +77,7 @@ def time_left(seconds: float | None) -> str:
     """Return a text about the time that a task still takes, "" if it is not known."""
     if seconds is None:
         return ""
-    count, unit = estimates.rounded(seconds)
+    count, unit = estimates.round_seconds(seconds)
     return text(f"admin.left-{unit}", count=count)
 
 
@@ -103,12 +103,12 @@ def status(comment: records.Comment) -> str:
     return text("admin.pinned-comment", status=shown) if comment.pinned else shown
 
 
-def ruling(rule: str, why: str) -> str:
+def decision_text(rule: str, why: str) -> str:
     """Return the rule or decision that gave a comment its status, as text; "" if unknown.
 
     Rules are stored as "kind" or "kind:detail" (`records.Ruling`).
     """
-    if names := classifier_verdicts.awaited(rule):
+    if names := classifier_verdicts.awaited_classifiers(rule):
         return text("admin.ruling-opinion", classifiers=", ".join(map(classifier, names)))
     kind, _, detail = rule.partition(":")
     if kind == "rule":
@@ -124,13 +124,13 @@ def ruling(rule: str, why: str) -> str:
 
 def conditions(rule: rules.Rule) -> list[str]:
     """Return one text for each condition of a rule."""
-    found = [
+    texts = [
         label("admin.condition", name, list=", ".join(given))
         for name in _LISTS
         if (given := getattr(rule, name))
     ]
     counts = ((name, getattr(rule, name)) for name in _NUMBERS)
-    return found + [
+    return texts + [
         label("admin.condition", name, count=count) for name, count in counts if count is not None
     ]
 
@@ -178,12 +178,12 @@ def _schemes(entry: records.Audit) -> tuple[str, str]:
     schemes = sorthash.decode_scheme(entry.before), sorthash.decode_scheme(entry.after)
     names = [name for name in ("width", "digits") if len({getattr(s, name) for s in schemes}) > 1]
 
-    def shown(scheme: sorthash.Scheme) -> str:
+    def scheme_text(scheme: sorthash.Scheme) -> str:
         values = {name: getattr(scheme, name) for name in names}
         changed = (text(f"admin.log-{name}", **{name: value}) for name, value in values.items())
         return ", ".join([text("admin.log-levels", count=scheme.levels), *changed])
 
-    before, after = map(shown, schemes)
+    before, after = map(scheme_text, schemes)
     return before, after
 
 
@@ -197,8 +197,8 @@ def _state(verb: str, stored: str) -> str:
         state, _, policy = stored.partition(" ")
         shown = label("admin.thread", state)
         return ", ".join([shown, label("admin.policy", policy)] if policy else [shown])
-    if verb == "set-policy" and (found := _POLICY.fullmatch(stored)):
-        return _moderation(found[1], int(found[2]), int(found[3]))
+    if verb == "set-policy" and (match := _POLICY.fullmatch(stored)):
+        return _moderation(match[1], int(match[2]), int(match[3]))
     if verb in {"put-rule", "remove-rule"}:
         shown = label("admin.action", stored)
     else:

@@ -21,7 +21,7 @@ from comments.web.public import provider_redirects
 
 _CONSOLE: Mapping[str, object] = {}  # The form of the admin console needs no other values.
 blueprint = flask.Blueprint("providers", __name__, url_prefix="/admin")
-signed_in.guard(blueprint)
+signed_in.protect(blueprint)
 account_pages.offer_providers(blueprint)
 
 
@@ -54,9 +54,11 @@ class _Step(request_shapes.OneTimeLinkForm, frozen=True):
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
     """Start a sign-in through a provider."""
-    provider = _chosen(forms.read(_Chosen).provider)
-    goal = login_flow.Goal(login_flow.LoginPurpose.DESK, provider.name, session=signed_in.cookie())
-    return provider_redirects.depart(goal, provider)
+    provider = _chosen_provider(forms.read(_Chosen).provider)
+    goal = login_flow.Goal(
+        login_flow.LoginPurpose.CONSOLE, provider.name, session=signed_in.cookie()
+    )
+    return provider_redirects.redirect_to_provider(goal, provider)
 
 
 @blueprint.post("/sign-in/code")
@@ -73,9 +75,9 @@ def show_code() -> flask.Response:
 def accept() -> flask.Response:
     """Start to accept an invitation through a provider."""
     sent = forms.read(_Invited)
-    provider = _chosen(sent.provider)
+    provider = _chosen_provider(sent.provider)
     try:
-        name = accounts.checked_name(sent.name) if sent.name.strip() else ""
+        name = accounts.clean_name(sent.name) if sent.name.strip() else ""
     except errors.BadInput as error:
         form = request_shapes.Accepted(token=sent.token, name=sent.name)
         said, status = labels.problem(error), signed_in.status_of(error)
@@ -87,22 +89,22 @@ def accept() -> flask.Response:
         name=name,
         session=signed_in.cookie(),
     )
-    return provider_redirects.depart(goal, provider)
+    return provider_redirects.redirect_to_provider(goal, provider)
 
 
 @blueprint.post("/account/provider")
 def link() -> flask.Response:
     """Start to link a provider to the current account."""
     sent, account = forms.read(_Linking), signed_in.require_account()
-    provider = _chosen(sent.provider)
+    provider = _chosen_provider(sent.provider)
     try:
-        account_pages.confirm(account, sent.current)
+        account_pages.check_password(account, sent.current)
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
     goal = login_flow.Goal(
         login_flow.LoginPurpose.LINK, provider.name, account=account.id, epoch=account.epoch
     )
-    return provider_redirects.depart(goal, provider)
+    return provider_redirects.redirect_to_provider(goal, provider)
 
 
 @blueprint.post("/account/provider/remove")
@@ -110,14 +112,14 @@ def unlink() -> flask.Response:
     """Unlink a provider from the current account."""
     sent, account = forms.read(_Linking), signed_in.require_account()
     # A linked provider can be unlinked even if the service no longer offers it.
-    provider = providers.chosen(sent.provider, providers.every())
+    provider = providers.by_name(sent.provider, providers.every())
     try:
-        account_pages.confirm(account, sent.current)
+        account_pages.check_password(account, sent.current)
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
     linking.unlink(account.id, provider.issuer)
     session = sessions.begin(account.id, context.settings().secret, now=datetime.now(UTC))
-    return signed_in.give(signed_in.go("admin/account"), session)
+    return signed_in.set_cookie(signed_in.redirect_to("admin/account"), session)
 
 
 def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Response:
@@ -125,7 +127,7 @@ def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Res
     secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
     if goal.aim is login_flow.LoginPurpose.LINK:
         linking.link(goal.account, goal.epoch, person, secret=secret)
-        return signed_in.go("admin/account")
+        return signed_in.redirect_to("admin/account")
     if goal.aim is login_flow.LoginPurpose.INVITATION:
         come = linking.accept(
             goal.invitation, person, goal.name, browser=browser, secret=secret, now=now
@@ -165,8 +167,8 @@ def finish(
 
 
 def _welcome(session: sessions.Session) -> flask.Response:
-    return signed_in.give(signed_in.go("admin"), session)
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
-def _chosen(name: str) -> providers.Provider:
-    return providers.chosen(name, providers.of_desk())
+def _chosen_provider(name: str) -> providers.Provider:
+    return providers.by_name(name, providers.of_console())

@@ -3,7 +3,7 @@
 Every page under `/admin` uses this module as follows:
 
     blueprint = flask.Blueprint("queue", __name__, url_prefix="/admin")
-    signed_in.guard(blueprint)
+    signed_in.protect(blueprint)
 
     @blueprint.get("/queue")
     def queue():
@@ -11,7 +11,7 @@ Every page under `/admin` uses this module as follows:
         return signed_in.page("admin/queue.html", rows=rows)
 
 `signed_in()` returns the account or None. Audit entries contain `account.actor`. Each page extends
-`admin/base.html` and has `{{ form_token() }}` in each of its forms. `guard` sets the security
+`admin/base.html` and has `{{ form_token() }}` in each of its forms. `protect` sets the security
 headers, shows errors as pages, and refuses a change in these cases:
 
 - The change does not come from a page of this service. The request must have `Sec-Fetch-Site:
@@ -70,7 +70,7 @@ class NotSignedIn(errors.Forbidden):
     code = "not-signed-in"
 
 
-def signed_in() -> accounts.Account | None:
+def current_account() -> accounts.Account | None:
     """Return the account that the request's session belongs to; None without a valid session.
 
     Raises:
@@ -102,7 +102,7 @@ def require_account() -> accounts.Account:
     Raises:
         NotSignedIn: the request has no valid session.
     """
-    account = signed_in()
+    account = current_account()
     if account is None:
         raise NotSignedIn
     return account
@@ -113,7 +113,7 @@ def cookie() -> str:
     return flask.request.cookies.get(COOKIE, "")
 
 
-def give(response: flask.Response, session: sessions.Session) -> flask.Response:
+def set_cookie(response: flask.Response, session: sessions.Session) -> flask.Response:
     """Set the session cookie on a response."""
     response.set_cookie(
         COOKIE, session.token, secure=True, httponly=True, samesite="Strict", path="/",
@@ -122,7 +122,7 @@ def give(response: flask.Response, session: sessions.Session) -> flask.Response:
     return response
 
 
-def take(response: flask.Response) -> flask.Response:
+def delete_cookie(response: flask.Response) -> flask.Response:
     """Make a response delete the session cookie."""
     response.set_cookie(
         COOKIE, "", secure=True, httponly=True, samesite="Strict", path="/", max_age=0
@@ -136,11 +136,11 @@ def open_to_all(view: View) -> View:
     return view
 
 
-def guard(blueprint: flask.Blueprint) -> None:
+def protect(blueprint: flask.Blueprint) -> None:
     """Add the checks, headers, error pages and template functions to the pages of a blueprint."""
     blueprint.before_request(_admit)
     blueprint.after_request(_close)
-    blueprint.register_error_handler(Exception, _refused)
+    blueprint.register_error_handler(Exception, _refusal)
     blueprint.context_processor(_template_values)
 
 
@@ -150,7 +150,7 @@ def page(template: str, *, status: int = 200, **values: object) -> flask.Respons
     return flask.Response(made, status=status, content_type=_HTML)
 
 
-def go(where: str) -> flask.Response:
+def redirect_to(where: str) -> flask.Response:
     """Redirect (303) to a page of this service.
 
     `where` is the page's path without the leading "/".
@@ -178,13 +178,13 @@ def root() -> str:
 def form_token() -> markupsafe.Markup:
     """Return the hidden field with the form token of the current session."""
     field = markupsafe.Markup('<input type="hidden" name="{}" value="{}">')
-    return field.format(forms.TOKEN, _expected())
+    return field.format(forms.TOKEN, _expected_form_token())
 
 
 def _template_values() -> dict[str, object]:
     return {
         "form_token": form_token,
-        "account_of_session": signed_in,
+        "account_of_session": current_account,
         "root": root(),
         "language": catalogue.ENGLISH.language,
         "applies": labels.applies,
@@ -207,15 +207,17 @@ def _session() -> sessions.Session | None:
     if "session" not in flask.g:
         secret, now = context.settings().secret, datetime.now(UTC)
         flask.g.session = sessions.find(cookie(), secret, now=now)
-    found: sessions.Session | None = flask.g.session
-    return found
+    session: sessions.Session | None = flask.g.session
+    return session
 
 
-def _expected() -> str:
+def _expected_form_token() -> str:
     session = _session()
     if session is None:
         return ""
-    return keyed_hashes.text(keyed_hashes.keyed(context.settings().secret, "form", session.token))
+    return keyed_hashes.text(
+        keyed_hashes.keyed_digest(context.settings().secret, "form", session.token)
+    )
 
 
 def _admit() -> None:
@@ -251,14 +253,14 @@ def _close(response: flask.Response) -> flask.Response:
     return response
 
 
-def _refused(error: Exception) -> flask.Response:
+def _refusal(error: Exception) -> flask.Response:
     """Show an error as a page, or the sign-in page if the request requires a session."""
     if isinstance(error, NotSignedIn) and flask.request.method in _READS:
         # Browsers do not send SameSite=Strict cookies when they follow a link from another site.
         # Answer with a page that reloads itself: the reload sends the cookie.
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             return page("admin/again.html", here=_here())
-        return go("admin/sign-in")
+        return redirect_to("admin/sign-in")
     return problems.page(error, _problem)
 
 

@@ -15,7 +15,7 @@ from comments.sites import site_settings
 from comments.web.admin import signed_in
 from comments.web.http import context
 
-# The notices that each page can show at its top after a change (`done`).
+# The notices that each page can show at its top after a change (`redirect_with_notice`).
 NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone")
 
 
@@ -31,7 +31,7 @@ class Visit(NamedTuple):
         return self.account.may(roles.Right.MANAGE, self.site.id)
 
     @property
-    def runs_the_service(self) -> bool:
+    def is_service_owner(self) -> bool:
         """Whether the account owns the service and therefore may see pages about the service."""
         return self.account.may(roles.Right.MANAGE, roles.SERVICE)
 
@@ -39,7 +39,7 @@ class Visit(NamedTuple):
 def blueprint(name: str) -> flask.Blueprint:
     """Make a guarded blueprint for pages of a site."""
     made = flask.Blueprint(name, __name__, url_prefix="/admin/sites/<site:site_id>")
-    signed_in.guard(made)
+    signed_in.protect(made)
     return made
 
 
@@ -74,16 +74,16 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
     )
 
 
-def done(visit: Visit, where: str, said: str) -> flask.Response:
+def redirect_with_notice(visit: Visit, where: str, said: str) -> flask.Response:
     """Redirect to a page of the site that shows the notice `said`.
 
     The notice is one of `NOTICES`, or one that the page shows next to a form. Its name is the
     fragment of the address, so it is not part of later requests.
     """
-    return signed_in.go(f"admin/sites/{visit.site.id}/{where}#{said}")
+    return signed_in.redirect_to(f"admin/sites/{visit.site.id}/{where}#{said}")
 
 
-def noted(visit: Visit, reason: str) -> site_settings.Noted:
+def audit_entry(visit: Visit, reason: str) -> site_settings.Noted:
     """Return the audit log entry for a change to the site's settings."""
     act = audit_log.Act(visit.account.actor, "set-site", reason)
     return site_settings.Noted(act, datetime.now(UTC))

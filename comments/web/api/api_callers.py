@@ -59,36 +59,36 @@ def current() -> Speaker:
         raise problems.Unauthenticated("no-token")
     # Several steps of a request need the caller, so verify the token only once.
     if "speaker" not in flask.g:
-        flask.g.speaker = _named(header)
-    found: Speaker = flask.g.speaker
-    return found
+        flask.g.speaker = _caller_of_token(header)
+    speaker: Speaker = flask.g.speaker
+    return speaker
 
 
-def on(site: records.Site) -> Speaker | None:
+def optional_caller(site: records.Site) -> Speaker | None:
     """Return the caller if the request has a token for this site; None if it has no token.
 
     Raises:
         problems.Unauthenticated: the token is not valid, or is for a different site.
     """
-    return of(site) if "Authorization" in flask.request.headers else None
+    return required_caller(site) if "Authorization" in flask.request.headers else None
 
 
-def of(site: records.Site) -> Speaker:
+def required_caller(site: records.Site) -> Speaker:
     """Return the caller of a request that requires a token for this site.
 
     Raises:
         problems.Unauthenticated: there is no token, or it is not valid for this site.
     """
-    found = current()
-    if found.site != site.id:
+    speaker = current()
+    if speaker.site != site.id:
         raise problems.Unauthenticated("token-of-other-site")
-    return found
+    return speaker
 
 
-def site_of_any(comment_id: str) -> records.Site | None:
+def site_of_comment(comment_id: str) -> records.Site | None:
     """Return the site of a comment, which readers need not see, or None if there is no comment."""
-    found = review_queue.cases([comment_id])
-    return next((site_settings.get(case.comment.site) for case in found.values()), None)
+    cases = review_queue.cases([comment_id])
+    return next((site_settings.get(case.comment.site) for case in cases.values()), None)
 
 
 def site_of(comment_id: str, *, is_own: bool) -> records.Site:
@@ -107,7 +107,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
         return site_settings.current(current().site)
     except problems.Unauthenticated as refusal:
         try:
-            comment = listed_comments.read(comment_id)
+            comment = listed_comments.by_id(comment_id)
         except NotFound:
             if is_own:
                 raise refusal from None
@@ -115,18 +115,18 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
         return site_settings.current(comment.site)
 
 
-def member(account: accounts.Account, site: str) -> Speaker:
+def caller_of_account(account: accounts.Account, site: str) -> Speaker:
     """Return the caller for an account on a site."""
     is_staff = roles.has(account.grants, roles.Role.MODERATOR, site)
     return Speaker(site, account.author, account.name, account.epoch, account.created, is_staff)
 
 
-def _named(header: str) -> Speaker:
+def _caller_of_token(header: str) -> Speaker:
     settings = context.settings()
-    found = api_tokens.read(header, secret=settings.secret, term=settings.guest_token_seconds)
-    if isinstance(found, api_tokens.Guest):
-        return Speaker(found.site, found.id)
-    account = accounts.get(found.account)
-    if account is None or account.epoch != found.epoch:
+    claims = api_tokens.read(header, secret=settings.secret, term=settings.guest_token_seconds)
+    if isinstance(claims, api_tokens.Guest):
+        return Speaker(claims.site, claims.id)
+    account = accounts.get(claims.account)
+    if account is None or account.epoch != claims.epoch:
         raise problems.Unauthenticated("token-expired")
-    return member(account, found.site)
+    return caller_of_account(account, claims.site)

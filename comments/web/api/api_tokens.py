@@ -101,7 +101,7 @@ def _claims(
     text: str, shape: type[T], serializer: itsdangerous.URLSafeTimedSerializer, term: int
 ) -> T:
     try:
-        return decoders.converted(serializer.loads(text, max_age=term), shape)
+        return decoders.convert(serializer.loads(text, max_age=term), shape)
     except itsdangerous.SignatureExpired as error:
         raise problems.Unauthenticated("token-expired") from error
     except (itsdangerous.BadData, msgspec.ValidationError) as error:
@@ -120,11 +120,11 @@ class _Serializer(itsdangerous.URLSafeTimedSerializer):
 
 def _serializer(secret: str, salt: str) -> _Serializer:
     # As strings, secrets with different previous secrets are equal.
-    return _made(secret_rotation.accepted(secret), salt)
+    return _cached_serializer(secret_rotation.accepted_secrets(secret), salt)
 
 
 @functools.lru_cache(8)
-def _made(accepted: tuple[str, ...], salt: str) -> _Serializer:
+def _cached_serializer(accepted: tuple[str, ...], salt: str) -> _Serializer:
     return _Serializer(
         list(accepted[::-1]),  # The library expects the oldest secret first.
         salt=salt,

@@ -69,7 +69,7 @@ def admit() -> flask.Response | None:
 
 @blueprint.get("/openapi.json")
 def describe() -> flask.Response:
-    return responses.unchanging(_description())
+    return responses.fixed_answer(_description())
 
 
 @blueprint.get("/sites/<site:site_id>/comments")
@@ -97,7 +97,7 @@ def list_comments(site_id: str) -> flask.Response:
 def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
     """Post a comment. Repeated requests with the same Idempotency-Key store only one comment."""
     request: SiteRequest = flask.g.asked
-    speaker = api_callers.on(request.site)
+    speaker = api_callers.optional_caller(request.site)
     posted = new_comment.post(submission(request, speaker), request)
     comment = posted.comment
     if posted.is_authors:
@@ -224,13 +224,13 @@ def subscribe(site_id: str) -> flask.Response:
     """Mail a confirmation request for a subscription to a thread's new comments or to replies."""
     request: SiteRequest = flask.g.asked
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
-    speaker = api_callers.on(request.site)
+    speaker = api_callers.optional_caller(request.site)
     sent = json_bodies.read(request_shapes.NewSubscription)
     if not (sent.thread or sent.replies):
         raise errors.BadInput("thread", "nothing-to-subscribe")
     if sent.replies and speaker is None:
         raise problems.Unauthenticated("no-token")
-    double_opt_in.ask(
+    double_opt_in.request_confirmation(
         sent.email,
         request,
         thread=records.ThreadName(site_id, thread) if sent.thread else None,
@@ -247,16 +247,16 @@ def vote(comment_id: str) -> flask.Response:
     request: SiteRequest = flask.g.asked
     key, sent = preconditions.idempotency_key(), json_bodies.read(request_shapes.NewVote)
     if "Authorization" in flask.request.headers:
-        return _cast(comment_id, api_callers.current(), sent.value, request)
-    voter = cast_vote.newcomer(comment_id, sent.proof, key, request)
-    return _cast(comment_id, api_callers.Speaker(request.site.id, voter), sent.value, request)
+        return _cast_vote(comment_id, api_callers.current(), sent.value, request)
+    voter = cast_vote.newcomer_id(comment_id, sent.proof, key, request)
+    return _cast_vote(comment_id, api_callers.Speaker(request.site.id, voter), sent.value, request)
 
 
 @blueprint.delete("/comments/<comment:comment_id>/vote")
 def withdraw_vote(comment_id: str) -> flask.Response:
     """Withdraw the caller's vote."""
     query_strings.read(request_shapes.NoQuery)
-    return _cast(comment_id, api_callers.current(), 0, flask.g.asked)
+    return _cast_vote(comment_id, api_callers.current(), 0, flask.g.asked)
 
 
 @blueprint.get("/sites/<site:site_id>/authors")
@@ -264,16 +264,16 @@ def list_authors(site_id: str) -> flask.Response:
     """List the authors of a site, highest score first."""
     site, query = site_settings.get(site_id), query_strings.read(request_shapes.AuthorsQuery)
     secret = context.settings().secret
-    found = leaderboard.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
+    page = leaderboard.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
     shown = [
         response_shapes.RankedAuthor(
-            presentation.PublicAuthor(each.author.name, each.author.website),
-            each.score,
-            each.comments,
+            presentation.PublicAuthor(entry.author.name, entry.author.website),
+            entry.score,
+            entry.comments,
         )
-        for each in found.authors
+        for entry in page.authors
     ]
-    return responses.cacheable(msgspec.json.encode(response_shapes.AuthorPage(shown, found.cursor)))
+    return responses.cacheable(msgspec.json.encode(response_shapes.AuthorPage(shown, page.cursor)))
 
 
 @blueprint.post("/sites/<site:site_id>/preview")
@@ -306,10 +306,10 @@ def count_comments(site_id: str) -> flask.Response:
         return [None if thread is None else next(left) for thread in named]
 
     if asked.followers:
-        found = totals.with_followers(site_id, threads)
-        shown = response_shapes.Counts(of_all(found.listed), of_all(found.followers))
+        counts = totals.with_followers(site_id, threads)
+        shown = response_shapes.Counts(of_all(counts.listed), of_all(counts.followers))
         return responses.fresh(shown)
-    return responses.fresh(response_shapes.Counts(of_all(totals.listed(site_id, threads))))
+    return responses.fresh(response_shapes.Counts(of_all(totals.listed_counts(site_id, threads))))
 
 
 def _thread_id(canonical: Callable[[str], str], name: str) -> str | None:
@@ -330,7 +330,7 @@ def _own(
 
 @functools.cache
 def _description() -> responses.Fixed:
-    return responses.fixed(openapi.document())
+    return responses.encode_fixed(openapi.document())
 
 
 def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> admission.Submission:
@@ -359,7 +359,7 @@ def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> adm
     )
 
 
-def _cast(
+def _cast_vote(
     comment_id: str, speaker: api_callers.Speaker, value: Literal[1, 0, -1], request: SiteRequest
 ) -> flask.Response:
     cast_vote.vote(comment_id, speaker.id, value, request)
@@ -371,7 +371,7 @@ def _site_asked_about(path: dict[str, str]) -> records.Site | None:
     try:
         if "comment_id" in path:
             # Authors may edit and delete their held comments too.
-            return api_callers.site_of_any(path["comment_id"])
+            return api_callers.site_of_comment(path["comment_id"])
         return site_settings.get(path["site_id"]) if "site_id" in path else None
     except errors.NotFound:
         return None

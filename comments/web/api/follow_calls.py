@@ -23,7 +23,7 @@ blueprint.before_request(comment_calls.admit)
 @cors.personal
 def show(site_id: str) -> flask.Response:
     """Tell whether the caller follows a thread, and how many people do."""
-    thread, author = _asked(site_settings.get(site_id))
+    thread, author = _thread_and_author(site_settings.get(site_id))
     return _state(thread, follows=reader_follows.is_following(thread, author))
 
 
@@ -31,7 +31,7 @@ def show(site_id: str) -> flask.Response:
 def follow(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
     """Follow a thread."""
     request: SiteRequest = flask.g.asked
-    thread, author = _asked(request.site)
+    thread, author = _thread_and_author(request.site)
     reader_follows.begin(thread, author, request)
     return _state(thread, follows=True)
 
@@ -40,7 +40,7 @@ def follow(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the 
 def unfollow(site_id: str) -> flask.Response:  # noqa: ARG001 - same
     """Stop following a thread."""
     request: SiteRequest = flask.g.asked
-    thread, author = _asked(request.site)
+    thread, author = _thread_and_author(request.site)
     reader_follows.unfollow(thread, author, now=request.now)
     return _state(thread, follows=False)
 
@@ -50,29 +50,29 @@ def unfollow(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 def list_followed(site_id: str) -> flask.Response:
     """List the threads that the caller follows."""
     site, query = site_settings.get(site_id), query_strings.read(request_shapes.PageQuery)
-    found = reader_follows.page(
+    page = reader_follows.page(
         site.id,
-        api_callers.of(site).id,
+        api_callers.required_caller(site).id,
         limit=query.limit,
         cursor=query.cursor or None,
         secret=context.settings().secret,
     )
-    shown = [_shown(each, site) for each in found.threads]
-    return responses.personal(response_shapes.FollowedPage(shown, found.cursor))
+    shown = [_shown_thread(entry, site) for entry in page.threads]
+    return responses.personal(response_shapes.FollowedPage(shown, page.cursor))
 
 
-def _asked(site: records.Site) -> tuple[records.ThreadName, str]:
+def _thread_and_author(site: records.Site) -> tuple[records.ThreadName, str]:
     """Return the thread in the query and the caller's author id."""
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
-    return records.ThreadName(site.id, thread), api_callers.of(site).id
+    return records.ThreadName(site.id, thread), api_callers.required_caller(site).id
 
 
 def _state(thread: records.ThreadName, *, follows: bool) -> flask.Response:
-    shown = response_shapes.FollowState(follows, thread_followers.counted(thread))
+    shown = response_shapes.FollowState(follows, thread_followers.follower_count(thread))
     return responses.personal(shown)
 
 
-def _shown(
+def _shown_thread(
     followed: reader_follows.FollowedThread, site: records.Site
 ) -> response_shapes.ShownThread:
     info = followed.info

@@ -28,11 +28,11 @@ def list_inbox(site_id: str) -> flask.Response:
     site, query = site_settings.get(site_id), query_strings.read(request_shapes.PageQuery)
     author = _caller(site)
     secret = context.settings().secret
-    found = inbox.unread(
+    page = inbox.unread(
         site.id, author, limit=query.limit, cursor=query.cursor or None, secret=secret
     )
-    shown = [_shown(each, site) for each in found.replies]
-    return responses.personal(response_shapes.Inbox(found.unread, shown, found.cursor))
+    shown = [_inbox_reply(reply, site) for reply in page.replies]
+    return responses.personal(response_shapes.Inbox(page.unread, shown, page.cursor))
 
 
 @blueprint.post("/sites/<site:site_id>/inbox/read")
@@ -59,13 +59,13 @@ def _caller(site: records.Site) -> str:
         errors.Forbidden: the site has no inboxes.
         problems.Unauthenticated: there is no token, or it is not valid for this site.
     """
-    author = api_callers.of(site).id
+    author = api_callers.required_caller(site).id
     if not site.options.inbox:
         raise errors.Forbidden("inbox-off")
     return author
 
 
-def _shown(reply: inbox.UnreadReply, site: records.Site) -> response_shapes.InboxReply:
+def _inbox_reply(reply: inbox.UnreadReply, site: records.Site) -> response_shapes.InboxReply:
     comment = reply.comment
     url = thread_info.address(reply.url, site)
     name = records.ThreadName(site.id, comment.thread)

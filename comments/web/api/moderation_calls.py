@@ -44,11 +44,13 @@ def list_own_held(site_id: str) -> flask.Response:
     """List the caller's own comments in a thread, including held ones."""
     site = site_settings.get(site_id)
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
-    found = decisions.own_held(records.ThreadName(site.id, thread), api_callers.of(site).id)
+    comments = decisions.own_comments(
+        records.ThreadName(site.id, thread), api_callers.required_caller(site).id
+    )
     settings, now = context.settings(), datetime.now(UTC)
     shown = [
-        presentation.own(each, editable_until=own_comment.editable_until(each, settings, now))
-        for each in found
+        presentation.own(comment, editable_until=own_comment.editable_until(comment, settings, now))
+        for comment in comments
     ]
     return responses.personal(response_shapes.OwnHeld(shown))
 
@@ -61,8 +63,11 @@ def report_comment(comment_id: str) -> flask.Response:
     """
     query_strings.read(request_shapes.NoQuery)
     request: SiteRequest = flask.g.asked
-    speaker, sent = api_callers.on(request.site), json_bodies.read(request_shapes.NewReport)
-    author = speaker.id if speaker else file_report.newcomer(sent.proof, request)
+    speaker, sent = (
+        api_callers.optional_caller(request.site),
+        json_bodies.read(request_shapes.NewReport),
+    )
+    author = speaker.id if speaker else file_report.newcomer_id(sent.proof, request)
     file_report.report(comment_id, sent.reason, request, author=author)
     return responses.fresh(response_shapes.Reported(), 202)
 

@@ -45,10 +45,10 @@ def token() -> str:
     Raises:
         problems.Unauthenticated: the header is malformed.
     """
-    found = _BEARER.fullmatch(flask.request.headers["Authorization"])
-    if found is None:
+    match = _BEARER.fullmatch(flask.request.headers["Authorization"])
+    if match is None:
         raise problems.Unauthenticated
-    return found[1]
+    return match[1]
 
 
 def _admit() -> flask.Response | None:
@@ -58,7 +58,7 @@ def _admit() -> flask.Response | None:
     if "site_id" in path:
         site: records.Site | None = site_settings.current(path["site_id"])
     else:
-        site = api_callers.site_of_any(path["comment_id"])
+        site = api_callers.site_of_comment(path["comment_id"])
     if flask.request.method == "OPTIONS":
         return cors.preflight(site)
     if site is None:

@@ -61,8 +61,8 @@ def list_pending(site_id: str) -> flask.Response:
     """List the pending comments of a thread."""
     site = site_settings.get(site_id)
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
-    cases, more = review_queue.pending(records.ThreadName(site.id, thread))
-    shown = response_shapes.HeldComments([_shown(case) for case in cases], more)
+    cases, more = review_queue.pending_cases(records.ThreadName(site.id, thread))
+    shown = response_shapes.HeldComments([_moderated_comment(case) for case in cases], more)
     return responses.personal(shown)
 
 
@@ -71,7 +71,7 @@ def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
     """Post a comment as the moderator. The answer contains no token for the comment."""
     request: SiteRequest = flask.g.asked
     session = moderator_callers.current()
-    speaker = api_callers.member(session.account, session.site)
+    speaker = api_callers.caller_of_account(session.account, session.site)
     submission = comment_calls.submission(request, speaker)
     comment = new_comment.post(submission, request).comment
     shown = response_shapes.PostedComment(presentation.own(comment, 0))
@@ -95,7 +95,7 @@ def decide(comment_id: str) -> flask.Response:
         revision=revision,
     )
     case = decisions.case(session.site, comment_id)
-    return responses.private(responses.of_comment(_shown(case), case.comment.revision))
+    return responses.private(responses.of_comment(_moderated_comment(case), case.comment.revision))
 
 
 @blueprint.route("/comments/<comment:comment_id>/ban", methods=["PUT"])
@@ -127,7 +127,7 @@ def unban_author(comment_id: str) -> flask.Response:
     return responses.personal(response_shapes.BannedAuthor("unbanned"))
 
 
-def _shown(case: records.Case) -> response_shapes.ModeratedComment:
+def _moderated_comment(case: records.Case) -> response_shapes.ModeratedComment:
     shown = presentation.comment(case.comment)
     if case.comment.status is Status.PENDING:
         # Only approved comments have a text in their public form.

@@ -53,8 +53,8 @@ def document() -> bytes:
     schemas = _schemas()
     paths: dict[str, operations.Json] = {}
     for operation in operations.OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method] = _described(operation)
-    found = {
+        paths.setdefault(operation.path, {})[operation.method] = _operation_object(operation)
+    contents = {
         "openapi": "3.1.0",
         "info": {"title": "Flatthread", "version": "1"},
         "servers": [{"url": "/api/v1"}],
@@ -67,7 +67,7 @@ def document() -> bytes:
             },
         },
     }
-    return msgspec.json.encode(found)
+    return msgspec.json.encode(contents)
 
 
 def _schemas() -> operations.Json:
@@ -78,7 +78,7 @@ def _schemas() -> operations.Json:
     return msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]
 
 
-def _described(operation: operations.Operation) -> operations.Json:
+def _operation_object(operation: operations.Operation) -> operations.Json:
     described: operations.Json = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -106,17 +106,17 @@ def _path_parameters(operation: operations.Operation) -> list[operations.Json]:
 
 def _query_parameters(operation: operations.Operation) -> list[operations.Json]:
     """Return a parameter for each field of a query type that the operation does not describe."""
-    (_,), found = msgspec.json.schema_components([operation.query], ref_template=_REF)
-    properties: operations.Json = found[operation.query.__name__]["properties"]
-    described = {each["name"] for each in operation.extra}
+    (_,), components = msgspec.json.schema_components([operation.query], ref_template=_REF)
+    properties: operations.Json = components[operation.query.__name__]["properties"]
+    described = {parameter["name"] for parameter in operation.extra}
     return [
-        {"name": name, "in": "query", "schema": _inlined(schema, found)}
+        {"name": name, "in": "query", "schema": _inline(schema, components)}
         for name, schema in properties.items()
         if name not in described
     ]
 
 
-def _inlined(schema: operations.Json, found: operations.Json) -> operations.Json:
+def _inline(schema: operations.Json, found: operations.Json) -> operations.Json:
     """Return a parameter's schema without references, because query types are not components."""
     reference = schema.get("$ref") or next(
         (part["$ref"] for part in schema.get("allOf", []) if "$ref" in part), None
@@ -149,12 +149,12 @@ def _responses(operation: operations.Operation) -> operations.Json:
 def _response(
     description: str, headers: Sequence[str], content: operations.Json
 ) -> operations.Json:
-    found: operations.Json = {"description": description}
+    response: operations.Json = {"description": description}
     if headers:
-        found["headers"] = {
+        response["headers"] = {
             name: {**_HEADERS[name], "required": name in _ALWAYS} for name in headers
         }
-    return {**found, "content": content} if content else found
+    return {**response, "content": content} if content else response
 
 
 def _content(shape: type[msgspec.Struct]) -> operations.Json:

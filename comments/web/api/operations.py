@@ -94,12 +94,12 @@ class Operation(msgspec.Struct, frozen=True):
         """Return the statuses of all errors with which the operation may answer."""
         if self.answer is None:
             return []
-        found = {400, 404, 503, *self.refuses}
+        statuses = {400, 404, 503, *self.refuses}
         if self.body is not None:
-            found |= {403, 413, 415}
+            statuses |= {403, 413, 415}
         if self.security:
-            found |= {401, 403}
-        return sorted(found)
+            statuses |= {401, 403}
+        return sorted(statuses)
 
 
 _TOKEN_TAKEN: tuple[Json, ...] = ({}, {"guest": []})

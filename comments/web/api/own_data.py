@@ -37,7 +37,7 @@ def enter(site_id: str) -> flask.Response:
     sent = json_bodies.read(request_shapes.Assertion)
     reader = reader_accounts.of_site(sent.token, site_id, secret=secret, now=now)
     account = reader_accounts.sign_in(reader, secret=secret, now=now)
-    return _entered(account, site_id, now)
+    return _reader_session(account, site_id, now)
 
 
 @blueprint.get("/sites/<site:site_id>/sign-in")
@@ -47,9 +47,9 @@ def offer_entry(site_id: str) -> flask.Response:
     query_strings.read(request_shapes.NoQuery)
     settings = context.settings()
     # Without PUBLIC_URL, a provider could not send readers back.
-    found = providers.of_site(site.id) if settings.public_url else ()
-    shown = [providers.OfferedProvider(each.name, each.title) for each in found]
-    url = f"{settings.public_url}/sign-in/sites/{site.id}" if found else ""
+    offered = providers.of_site(site.id) if settings.public_url else ()
+    shown = [providers.OfferedProvider(provider.name, provider.title) for provider in offered]
+    url = f"{settings.public_url}/sign-in/sites/{site.id}" if offered else ""
     return responses.fresh(response_shapes.EntryOffer(settings.sends_mail, shown, url))
 
 
@@ -73,7 +73,7 @@ def enter_by_code(site_id: str) -> flask.Response:
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Code)
     account = email_login.sign_in(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
-    return _entered(account, site_id, now)
+    return _reader_session(account, site_id, now)
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in/provider")
@@ -85,7 +85,7 @@ def enter_by_provider(site_id: str) -> flask.Response:
     account = popup_exchange.redeem(
         sent.verifier, sent.code, sent.name, site_id, secret=secret, now=now
     )
-    return _entered(account, site_id, now)
+    return _reader_session(account, site_id, now)
 
 
 @blueprint.get("/sites/<site:site_id>/author")
@@ -95,15 +95,17 @@ def export_author(site_id: str) -> flask.Response:
     site = site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
-    found = personal_data.export(api_callers.of(site).id, site.id, secret=secret, now=now)
-    return responses.personal(found)
+    everything = personal_data.export(
+        api_callers.required_caller(site).id, site.id, secret=secret, now=now
+    )
+    return responses.personal(everything)
 
 
 @blueprint.delete("/sites/<site:site_id>/author")
 def erase_author(site_id: str) -> flask.Response:
     """Erase a limited amount of the data that is stored about the caller on a site."""
     query_strings.read(request_shapes.NoQuery)
-    author = api_callers.of(site_settings.get(site_id)).id
+    author = api_callers.required_caller(site_settings.get(site_id)).id
     erased = personal_data.erase(author, now=datetime.now(UTC), site=site_id)
     return responses.personal(response_shapes.Erased(*erased))
 
@@ -114,24 +116,26 @@ def list_own_votes(site_id: str) -> flask.Response:
     """List the caller's votes in a thread."""
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(request_shapes.OwnVotesQuery, site)
-    found = cast_vote.own(
+    own_votes = cast_vote.own_votes(
         records.ThreadName(site.id, thread),
-        api_callers.of(site).id,
+        api_callers.required_caller(site).id,
         limit=query.limit,
         cursor=query.cursor or None,
         secret=context.settings().secret,
     )
-    shown = response_shapes.OwnVotes(found.votes, found.uncounted, found.cursor)
+    shown = response_shapes.OwnVotes(own_votes.votes, own_votes.uncounted, own_votes.cursor)
     return responses.personal(shown)
 
 
-def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
+def _reader_session(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
     """Return a token for a reader who just signed in.
 
     The keyed hash of the account id lets the widget distinguish readers who share a browser.
     """
     settings = context.settings()
-    token = api_callers.member(account, site_id).token(settings, now)
-    known = keyed_hashes.text(keyed_hashes.keyed(settings.secret, "reader", site_id, account.id))
+    token = api_callers.caller_of_account(account, site_id).token(settings, now)
+    known = keyed_hashes.text(
+        keyed_hashes.keyed_digest(settings.secret, "reader", site_id, account.id)
+    )
     shown = response_shapes.ReaderSession(*token, account.name, known)
     return responses.personal(shown)

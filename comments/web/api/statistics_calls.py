@@ -98,7 +98,7 @@ def count_audiences(site_id: str) -> flask.Response:
     query = query_strings.read(statistics_shapes.AudiencesQuery)
     counts = audience_scan.count(site_id, _question(query.audiences), most=_MOST_SCANNED)
     line = audience_scan.AudienceCount
-    return _shown(query.format, line, counts, statistics_shapes.AudienceReport(counts))
+    return _negotiated_answer(query.format, line, counts, statistics_shapes.AudienceReport(counts))
 
 
 @blueprint.get(f"{_STATISTICS}/audience-cost")
@@ -126,9 +126,9 @@ def list_counters(site_id: str) -> flask.Response:
     query_strings.read(request_shapes.NoQuery)
     shown = [
         statistics_shapes.CounterSummary(
-            each.declaration.name, f"{each.declaration}", each.is_complete
+            entry.declaration.name, f"{entry.declaration}", entry.is_complete
         )
-        for each in declarations.of_site(site_id).counters
+        for entry in declarations.of_site(site_id).counters
     ]
     return responses.personal(statistics_shapes.CounterList(shown))
 
@@ -153,7 +153,7 @@ def list_counter_numbers(site_id: str) -> flask.Response:
 
 
 def _question(text: str) -> audiences.Question:
-    return audiences.question(audiences.decoded(text.encode()))
+    return audiences.question(audiences.decode_named(text.encode()))
 
 
 def _category(field: str, name: str) -> str:
@@ -179,13 +179,13 @@ def answer(
     columns = form.line.__struct_fields__
     lines = [form.line(*(getattr(line, name) for name in columns)) for line in page.lines]
     cursor = None if page.after is None else cursors.seal([page.after], label, secret)
-    response = _shown(query.format, form.line, lines, form.answer(lines, cursor))
+    response = _negotiated_answer(query.format, form.line, lines, form.answer(lines, cursor))
     if cursor is not None:
         response.headers["Link"] = f'<{_with_cursor(cursor)}>; rel="next"'
     return response
 
 
-def _shown(
+def _negotiated_answer(
     chosen: str | msgspec.UnsetType,
     line: type[msgspec.Struct],
     lines: Sequence[msgspec.Struct],
@@ -198,7 +198,7 @@ def _shown(
 
 
 def _csv(line: type[msgspec.Struct], lines: Sequence[msgspec.Struct]) -> flask.Response:
-    text = tables.written(line, lines, tables.TableFormat.CSV)
+    text = tables.format_table(line, lines, tables.TableFormat.CSV)
     return flask.Response(f"{text}\n", content_type=f"{_CSV}; charset=utf-8")
 
 

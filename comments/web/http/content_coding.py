@@ -28,7 +28,7 @@ class Coding(enum.StrEnum):
     GZIP = "gzip"
 
 
-def preferred(accepted: Accept) -> Coding:
+def preferred_coding(accepted: Accept) -> Coding:
     """Return the coding for a client's Accept-Encoding; identity if the header excludes all.
 
     If the header names a coding more than once, the highest q-value counts. Identity is acceptable
@@ -42,15 +42,15 @@ def preferred(accepted: Accept) -> Coding:
 
 
 def encode(data: bytes, coding: Coding) -> bytes:
-    return _encoded(data, coding, _LEVEL)
+    return _encode(data, coding, _LEVEL)
 
 
 def encode_once(data: bytes, coding: Coding) -> bytes:
     """Encode data that is sent many times, such as a file, as small as possible."""
-    return _encoded(data, coding, _SMALLEST)
+    return _encode(data, coding, _SMALLEST)
 
 
-def _encoded(data: bytes, coding: Coding, level: int) -> bytes:
+def _encode(data: bytes, coding: Coding, level: int) -> bytes:
     if coding is Coding.IDENTITY:
         return data
     # zlib writes a gzip header without a time or file name, so equal input gives equal output.
@@ -66,7 +66,7 @@ class EncodedPart(msgspec.Struct, frozen=True):
     crc: int
 
 
-def part(data: bytes, coding: Coding) -> EncodedPart:
+def encode_part(data: bytes, coding: Coding) -> EncodedPart:
     """Encode bytes as a part of an answer that does not depend on the parts before it."""
     if coding is Coding.IDENTITY:
         return EncodedPart(data, len(data), 0)
@@ -76,15 +76,15 @@ def part(data: bytes, coding: Coding) -> EncodedPart:
     return EncodedPart(packed, len(data), zlib.crc32(data))
 
 
-def joined(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
+def join(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
     """Join parts into one answer without compressing or copying the parts again."""
     data = tuple(part.data for part in parts)
     if coding is Coding.IDENTITY:
         return data
     size, crc = 0, 0
-    for each in parts:
-        size += each.size
-        crc = _product(crc, _shift(each.size)) ^ each.crc
+    for piece in parts:
+        size += piece.size
+        crc = _product(crc, _shift(piece.size)) ^ piece.crc
     frame = crc.to_bytes(4, "little") + (size % 2**32).to_bytes(4, "little")
     return (_GZIP_HEAD, *data, _LAST_BLOCK + frame)
 
@@ -105,13 +105,13 @@ def _shift(count: int) -> int:
 
 
 def _product(one: int, other: int) -> int:
-    found = 0
+    product = 0
     while one:
         if one & 1 << 31:
-            found ^= other
+            product ^= other
         one = one << 1 & 0xFFFFFFFF
         other = other >> 1 ^ (_POLYNOMIAL if other & 1 else 0)
-    return found
+    return product
 
 
 def tag(content: str, coding: Coding) -> str:

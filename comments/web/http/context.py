@@ -92,7 +92,7 @@ def network_of(settings: config.Settings, request: flask.Request) -> str:
         and client_networks.is_inside(client_networks.of(peer))
     ):
         _warn()
-    chain = [*(each.strip() for each in seen if each.strip()), peer]
+    chain = [*(address.strip() for address in seen if address.strip()), peer]
     return client_networks.of(chain[max(0, len(chain) - 1 - settings.trusted_proxies)])
 
 

@@ -47,12 +47,12 @@ def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Res
     """
 
     @functools.wraps(view)
-    def checked(site_id: str) -> flask.Response:
+    def view_after_check(site_id: str) -> flask.Response:
         check(site_settings.get(site_id))
         return view(site_id)
 
-    checked.is_personal = True  # type: ignore[attr-defined]
-    return checked
+    view_after_check.is_personal = True  # type: ignore[attr-defined]
+    return view_after_check
 
 
 def is_personal() -> bool:
@@ -100,13 +100,13 @@ def note_page(environ: "WSGIEnvironment") -> None:
     origin = environ.get("HTTP_ORIGIN")
     if not origin or environ["REQUEST_METHOD"] != "GET":
         return
-    found = _LISTING.fullmatch(environ.get("PATH_INFO", ""))
+    match = _LISTING.fullmatch(environ.get("PATH_INFO", ""))
     # A page of this service sends no Origin, except in a browser that says so.
-    if not found or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":
+    if not match or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":
         return
     with contextlib.suppress(errors.FlatthreadError):  # The answer is ready already.
-        if site_settings.is_known(found[1]):
-            site_setup.note(site_settings.get(found[1]), origin, now=datetime.now(UTC))
+        if site_settings.is_known(match[1]):
+            site_setup.note(site_settings.get(match[1]), origin, now=datetime.now(UTC))
 
 
 def preflight(site: records.Site | None) -> flask.Response:

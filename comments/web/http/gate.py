@@ -39,7 +39,7 @@ class Gate:
     def __init__(self, wsgi: "WSGIApplication", settings: config.Settings) -> None:
         self._wsgi = wsgi
         self._is_ours = _hosts(settings)
-        self._headers = security_headers.refused(settings)
+        self._headers = security_headers.gate_headers(settings)
         # App Engine's front end counts as one proxy.
         self._proxies = 1 if settings.on_app_engine else settings.trusted_proxies
 
@@ -61,13 +61,13 @@ class Gate:
 
     def _wrong_host(self, environ: "WSGIEnvironment") -> response_shapes.Problem | None:
         host = environ.get("HTTP_HOST", "")
-        found = _HOST.fullmatch(host)
-        if host and found is None:
+        match = _HOST.fullmatch(host)
+        if host and match is None:
             return _BAD_HOST
         path = environ.get("PATH_INFO", "")
         if path == _FREE or path.startswith(_FREE_BELOW):
             return None
-        name = found[1].rstrip(".").lower() if found else ""
+        name = match[1].rstrip(".").lower() if match else ""
         return None if self._is_ours(name) else _OTHER_HOST
 
     def _wrong_scheme(self, environ: "WSGIEnvironment") -> response_shapes.Problem | None:
@@ -76,7 +76,7 @@ class Gate:
             return None
         # Our proxies append their entries, as in X-Forwarded-For. A client may have forged the
         # entries before those of our proxies.
-        schemes = [each.strip().lower() for each in said.split(",")]
+        schemes = [scheme.strip().lower() for scheme in said.split(",")]
         scheme = schemes[max(0, len(schemes) - self._proxies)]
         if scheme not in _SCHEMES:
             return _BAD_SCHEME

@@ -30,7 +30,7 @@ class Service(msgspec.Struct, frozen=True):
 
 def of(site: records.Site, name: records.ThreadName, order: str, service: Service) -> bytes:
     """Return the members as JSON, after a comma and without braces."""
-    access = thread_access.shown(site, thread_view.terms(name), datetime.now(UTC))
+    access = thread_access.for_pages(site, thread_view.terms(name), datetime.now(UTC))
     may_enter = service.mail or (service.has_address and site.has_providers)
     return _json(order, access, site.options, site.origins, mail=service.mail, sign_in=may_enter)
 

@@ -14,10 +14,10 @@ def filler(texts: catalogue.Catalogue) -> Callable[..., markupsafe.Markup]:
     key does not exist or a placeholder has no value.
     """
 
-    def filled(key: str, /, **values: object) -> markupsafe.Markup:
+    def fill(key: str, /, **values: object) -> markupsafe.Markup:
         return markupsafe.Markup(texts.fill(key, values, markupsafe.escape))  # noqa: S704 - escaped
 
-    return filled
+    return fill
 
 
 text = filler(catalogue.ENGLISH)

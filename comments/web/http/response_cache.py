@@ -76,17 +76,17 @@ class Replays:
         if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
             return self._wsgi(environ, start_response)
         question = _question(environ)
-        start = self._noting(question, environ, start_response)
+        start = self._caching_start_response(question, environ, start_response)
         replay = self._kept.get(question)
         if replay is None:
             return self._wsgi(environ, start)
         try:
-            answer = _again(replay, environ, start_response)
+            answer = _cached_answer(replay, environ, start_response)
             return self._wsgi(environ, start) if answer is None else answer
         finally:
             thread_view.forget_probe()
 
-    def _noting(
+    def _caching_start_response(
         self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> "StartResponse":
         """Return a `start_response` that caches the headers of cacheable answers."""
@@ -100,11 +100,11 @@ class Replays:
         return start
 
 
-def _again(
+def _cached_answer(
     replay: _Replay, environ: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes] | None:
     """Return a cached answer; None if its basis has changed or its bytes are no longer cached."""
-    body = responses.kept(replay.basis)
+    body = responses.cached_body(replay.basis)
     age = responses.age(replay.basis.site, environ.get("HTTP_CACHE_CONTROL", ""))
     if body is None or not _is_current(replay, age):
         return None
@@ -145,4 +145,4 @@ def _question(environ: "WSGIEnvironment") -> _Question:
 
 @functools.lru_cache(maxsize=64)
 def _coding(header: str | None) -> content_coding.Coding:
-    return content_coding.preferred(parse_accept_header(header, Accept))
+    return content_coding.preferred_coding(parse_accept_header(header, Accept))

@@ -133,15 +133,15 @@ def age(site: records.Site, cache_control: str) -> float:
     return float(site.freshness)
 
 
-def fixed(data: bytes) -> Fixed:
+def encode_fixed(data: bytes) -> Fixed:
     """Encode data in every coding, for an answer that never changes."""
-    codings = {each: content_coding.encode_once(data, each) for each in content_coding.Coding}
+    codings = {coding: content_coding.encode_once(data, coding) for coding in content_coding.Coding}
     return Fixed(_digest(data), codings)
 
 
-def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
-    """Answer with data that `fixed` encoded."""
-    return _negotiated(
+def fixed_answer(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
+    """Answer with data that `encode_fixed` encoded."""
+    return _negotiated_answer(
         lambda: answer.tag,
         lambda coding: (answer.tag, answer.codings[coding]),
         content_type=content_type,
@@ -151,7 +151,7 @@ def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
 def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
     """Answer with bytes that any cache may store but must revalidate; send 304 if unchanged."""
     tag = _digest(data)
-    return _negotiated(
+    return _negotiated_answer(
         lambda: tag,
         lambda coding: (tag, content_coding.encode(data, coding)),
         content_type=content_type,
@@ -176,9 +176,9 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
     rendered: list[tuple[Made, bytes]] = []
 
     def data() -> bytes:
-        found = source.make()
-        if not rendered or rendered[-1][0] is not found:
-            rendered.append((found, form.render(found)))
+        content = source.make()
+        if not rendered or rendered[-1][0] is not content:
+            rendered.append((content, form.render(content)))
         return rendered[-1][1]
 
     def tag() -> str:
@@ -191,7 +191,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
         return _Kept(tag(), (body,))  # A new tag if the thread has changed since `look`.
 
     shape = _Shape(f"{form.kind} {source.key}", form.content_type, form.order, form.members)
-    response = _sent(source, site, shape, tag, make)
+    response = _page_answer(source, site, shape, tag, make)
     if form.describe and response.status_code == http.HTTPStatus.OK:
         response.headers.update(form.describe(source.make()))
     return response
@@ -209,11 +209,11 @@ def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response
 
     def make(coding: content_coding.Coding, known: _Parts) -> _Kept:
         source.known = known
-        found = source.make()
-        return _in_pieces(found, members, tag(), coding, known)
+        content = source.make()
+        return _encode_in_pieces(content, members, tag(), coding, known)
 
     shape = _Shape(f" {source.key}", order=order, members=members)
-    return _sent(source, site, shape, tag, make)
+    return _page_answer(source, site, shape, tag, make)
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
@@ -242,13 +242,13 @@ def personal(value: msgspec.Struct, status: int = 200) -> flask.Response:
     return private(fresh(value, status))
 
 
-def kept(basis: Basis) -> Body | None:
+def cached_body(basis: Basis) -> Body | None:
     """Return the body of a sent page; None if the body is no longer cached."""
-    found = PAGES.get().get(basis.place)
-    return found.body if found is not None and found.tag == basis.tag else None
+    entry = PAGES.get().get(basis.place)
+    return entry.body if entry is not None and entry.tag == basis.tag else None
 
 
-def _sent(
+def _page_answer(
     source: PageProvider[Made],
     site: records.Site,
     shape: _Shape,
@@ -271,12 +271,12 @@ def _sent(
             cache.keep((key, coding), made, len(key) + size)
         return made.tag, made.body
 
-    response = _negotiated(look, body, content_type=shape.content_type)
+    response = _negotiated_answer(look, body, content_type=shape.content_type)
     request.environ[context.SITE] = site.id
     # Tell the response cache on what the answer depends, if that is known.
     if shape.members and isinstance(source, page_source.PageSource) and source.lasts:
         thread = source.name, source.lasts, shape.order, shape.members, _service()
-        place = key, content_coding.preferred(request.accept_encodings)
+        place = key, content_coding.preferred_coding(request.accept_encodings)
         request.environ[BASIS] = Basis(site, *thread, place, tag())
     if site.cdn_seconds:
         # Shared caches may use the answer for this long without revalidation.
@@ -300,20 +300,20 @@ def _age(site: records.Site) -> float:
     return age(site, flask.request.headers.get("Cache-Control", ""))
 
 
-def _in_pieces(
+def _encode_in_pieces(
     whole: chunks.Whole, members: bytes, tag: str, coding: content_coding.Coding, known: _Parts
 ) -> _Kept:
     """Encode a list in pieces. Reuse pieces that are already encoded."""
     parts = {
-        piece.mark: known.get(piece.mark) or content_coding.part(piece.make(), coding)
+        piece.mark: known.get(piece.mark) or content_coding.encode_part(piece.make(), coding)
         for piece in whole.pieces
     }
-    head = content_coding.part(whole.head, coding)
-    end = content_coding.part(whole.end(members), coding)
-    return _Kept(tag, content_coding.joined([head, *parts.values(), end], coding), parts)
+    head = content_coding.encode_part(whole.head, coding)
+    end = content_coding.encode_part(whole.end(members), coding)
+    return _Kept(tag, content_coding.join([head, *parts.values(), end], coding), parts)
 
 
-def _negotiated(
+def _negotiated_answer(
     look: Callable[[], str],
     encode: Callable[[content_coding.Coding], tuple[str, bytes | Body]],
     *,
@@ -324,14 +324,14 @@ def _negotiated(
     `look` returns the content's tag. Do not call `encode` for a 304. `encode` returns the content
     and its tag, which differs from the first tag if the content has changed in between.
     """
-    request, found = flask.request, look()
-    coding = content_coding.preferred(request.accept_encodings)
-    tag = content_coding.tag(found, coding)
+    request, source = flask.request, look()
+    coding = content_coding.preferred_coding(request.accept_encodings)
+    tag = content_coding.tag(source, coding)
     if request.if_none_match.contains_weak(tag):
         response = flask.Response(status=304, content_type=content_type)
     else:
-        found, data = encode(coding)
-        tag = content_coding.tag(found, coding)
+        source, data = encode(coding)
+        tag = content_coding.tag(source, coding)
         response = flask.Response(data, content_type=content_type)
         if coding is not content_coding.Coding.IDENTITY:
             response.headers["Content-Encoding"] = coding.value

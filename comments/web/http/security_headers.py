@@ -52,7 +52,7 @@ _HTTPS_ONLY = "max-age=31536000"
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
 
-def framed_by(origins: Iterable[str], images: Iterable[str], *, has_form: bool) -> str:
+def framing_policy(origins: Iterable[str], images: Iterable[str], *, has_form: bool) -> str:
     """Return the policy for a page without scripts that only pages of `origins` may frame.
 
     The page may show images of the origins in `images`.
@@ -74,7 +74,7 @@ def add(response: flask.Response) -> flask.Response:
     path, is_read = request.path, request.method in {"GET", "HEAD"}
     is_page, is_of_api = response.mimetype == "text/html", path.startswith(cors.API)
     is_public = is_of_api and is_read and not response.cache_control.private
-    found = {
+    headers = {
         **_EVERYWHERE,
         "Content-Security-Policy": _PAGE if is_page else _INERT,
         "Cross-Origin-Resource-Policy": (
@@ -84,23 +84,23 @@ def add(response: flask.Response) -> flask.Response:
         "Cache-Control": "no-store",
     }
     if _is_reached_by_https(context.settings()):
-        found["Strict-Transport-Security"] = _HTTPS_ONLY
+        headers["Strict-Transport-Security"] = _HTTPS_ONLY
     if is_of_api:
-        found["X-Robots-Tag"] = "noindex"
+        headers["X-Robots-Tag"] = "noindex"
         varies = response.headers.get("Vary")
         response.headers["Vary"] = f"{varies}, Origin" if varies else "Origin"
-        found |= cors.headers(request.method)
+        headers |= cors.headers(request.method)
     if _STAFF.match(path):
-        found["X-Robots-Tag"] = "noindex"
-        found["Cross-Origin-Opener-Policy"] = "same-origin"
+        headers["X-Robots-Tag"] = "noindex"
+        headers["Cross-Origin-Opener-Policy"] = "same-origin"
     set_by_view = {name.lower() for name, _ in response.headers}
-    for name, value in found.items():
+    for name, value in headers.items():
         if name.lower() not in set_by_view:
             response.headers.add(name, value)
     return response
 
 
-def unasked() -> dict[str, str]:
+def server_headers() -> dict[str, str]:
     """Return the headers for answers that the HTTP server itself sends, to malformed requests."""
     return {
         **_EVERYWHERE,
@@ -110,16 +110,16 @@ def unasked() -> dict[str, str]:
     }
 
 
-def refused(settings: config.Settings) -> dict[str, str]:
+def gate_headers(settings: config.Settings) -> dict[str, str]:
     """Return the headers for the gate's answers, which bypass the application."""
-    found = {
-        **unasked(),
+    headers = {
+        **server_headers(),
         "Cross-Origin-Opener-Policy": "same-origin",
         "X-Robots-Tag": "noindex",
     }
     if _is_reached_by_https(settings):
-        found["Strict-Transport-Security"] = _HTTPS_ONLY
-    return found
+        headers["Strict-Transport-Security"] = _HTTPS_ONLY
+    return headers
 
 
 def _is_reached_by_https(settings: config.Settings) -> bool:

@@ -115,7 +115,7 @@ def _title(entry: feeds.FeedEntry, texts: catalogue.Catalogue) -> str:
 
 
 def _add(parent: ET.Element, name: str, text: str = "", **attributes: str) -> ET.Element:
-    plain = {each: _writable(value) for each, value in attributes.items()}
+    plain = {key: _writable(value) for key, value in attributes.items()}
     made = ET.SubElement(parent, f"{{{_ATOM}}}{name}", plain)
     made.text = _writable(text) or None
     return made

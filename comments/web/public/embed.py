@@ -79,12 +79,12 @@ def page(site_id: str) -> flask.Response:
     snippet's link relies on this, so that the same snippet works on all pages.
     """
     site, query = site_of(site_id), flask.request.args
-    if flask.request.referrer and not _names_thread():
+    if flask.request.referrer and not _has_thread_parameter():
         named = [*query.items(multi=True), ("page", flask.request.referrer)]
         there = flask.url_for("embed.page", site_id=site.id)
         where = f"{there}?{urllib.parse.urlencode(named)}"
         return responses.private(flask.make_response(flask.redirect(where)))
-    return _answer(_asked(site, base=""), _PAGE)
+    return _answer(_read_request(site, base=""), _PAGE)
 
 
 @blueprint.get("/<site_id>/fragment")
@@ -98,7 +98,7 @@ def fragment(site_id: str) -> flask.Response:
     site, public = site_of(site_id), context.settings().public_url
     there = flask.url_for("embed.page", site_id=site.id)
     base = f"{public}/embed/{site.id}" if public else f"//{flask.request.host}{there}"
-    return _answer(_asked(site, base=base), _FRAGMENT)
+    return _answer(_read_request(site, base=base), _FRAGMENT)
 
 
 @blueprint.after_request
@@ -107,19 +107,19 @@ def frame(response: flask.Response) -> flask.Response:
     site: records.Site | None = flask.g.get("embedding")
     origins, images = (site.origins, site.options.images) if site else ((), ())
     has_form = flask.g.get("has_form", False)
-    policy = security_headers.framed_by(origins, images, has_form=has_form)
+    policy = security_headers.framing_policy(origins, images, has_form=has_form)
     response.headers["Content-Security-Policy"] = policy
-    if not _names_thread():
+    if not _has_thread_parameter():
         response.vary.add("Referer")
     return response
 
 
-def _names_thread() -> bool:
+def _has_thread_parameter() -> bool:
     return bool({"thread", "page"} & flask.request.args.keys())
 
 
 @blueprint.errorhandler(Exception)
-def refused(error: Exception) -> flask.Response:
+def show_error(error: Exception) -> flask.Response:
     """Answer with a page that shows the content of the API's problem document."""
     return problems.page(error, _problem)
 
@@ -205,7 +205,7 @@ class _Shown(msgspec.Struct, frozen=True):
     form: plain_form.Form | None
 
     @property
-    def closed(self) -> str:
+    def closed_reason(self) -> str:
         """Return why there is no form, or "" if there is a form or the site offers none."""
         if self.access is not thread_access.ThreadAccess.OPEN:
             return self.access.value
@@ -221,12 +221,12 @@ class _Shown(msgspec.Struct, frozen=True):
 
     def body(self, comment: presentation.PublicComment) -> str:
         """Return a comment's HTML with the site's images, and with names for code and tables."""
-        body = inline_images.shown(comment.html, self.options.images)
-        for found, role, name in (
+        body = inline_images.show_images(comment.html, self.options.images)
+        for pattern, role, name in (
             ('<pre tabindex="0"', ' role="group"', self.texts.text("embed.code")),
             ('<table tabindex="0"', "", self.texts.text("embed.table")),
         ):
-            body = body.replace(f"{found}>", f'{found}{role} aria-label="{html.escape(name)}">')
+            body = body.replace(f"{pattern}>", f'{pattern}{role} aria-label="{html.escape(name)}">')
         return body
 
     @property
@@ -243,7 +243,7 @@ def site_of(site_id: str) -> records.Site:
     return site
 
 
-def _asked(site: records.Site, *, base: str) -> _Asked:
+def _read_request(site: records.Site, *, base: str) -> _Asked:
     thread, query = query_strings.read_thread(request_shapes.EmbedQuery, site)
     request_shapes.refuse_together(query, _EXCLUDED)
     if query.slug:
@@ -263,7 +263,7 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
         query=query,
         order=order,
         links=nesting.Links(base, name, order, query.limit, default, lang, title, url),
-        access=thread_access.shown(site, thread_view.terms(name), datetime.now(UTC)),
+        access=thread_access.for_pages(site, thread_view.terms(name), datetime.now(UTC)),
         texts=texts,
     )
     flask.g.has_form = asked.has_form
@@ -272,14 +272,14 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
 
 def _answer(asked: _Asked, template: str) -> flask.Response:
     if asked.query.below:
-        return _below(asked, asked.query.below, template)
+        return _answer_below(asked, asked.query.below, template)
     source, site = _source(asked), asked.site
     is_checked = site.turnstile is not None
     return responses.page(
         source,
         site,
         responses.PageFormat(
-            lambda found: _rendered(asked, template, nesting.shown(found), found, source),
+            lambda found: _render(asked, template, nesting.page_comments(found), found, source),
             made_of=repr(
                 (_RELEASE, site.origins, site.options, site.guard, is_checked, asked.access)
             ),
@@ -294,7 +294,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
                 )
             ),
             content_type=_HTML,
-            describe=lambda found: _pointer(asked, found),
+            describe=lambda found: _link_header(asked, found),
         ),
     )
 
@@ -307,7 +307,7 @@ def _source(asked: _Asked) -> thread_pages.ListingPage:
     return listings.source(asked.site, asked.name.id, asked.limits, order=asked.order)
 
 
-def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
+def _answer_below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     """Answer with a comment and its replies.
 
     The ETag is a digest of the bytes, not the listing's tag: the comment is read separately and may
@@ -315,24 +315,24 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     """
     top = listed_comments.in_thread(asked.name, comment_id, field="below")
     source = thread_pages.Below(top, asked.limits)
-    found = source.page()
-    comments = nesting.shown(found)
+    branch = source.page()
+    comments = nesting.page_comments(branch)
     if asked.query.cursor is msgspec.UNSET:
-        replies = msgspec.UNSET if found.cursor else len(comments)
+        replies = msgspec.UNSET if branch.cursor else len(comments)
         comments.insert(0, presentation.comment(top, replies))
-    made = _rendered(asked, template, comments, found, source)
+    made = _render(asked, template, comments, branch, source)
     response = responses.cacheable(made, content_type=_HTML)
-    response.headers.update(_pointer(asked, found))
+    response.headers.update(_link_header(asked, branch))
     return response
 
 
-def _pointer(asked: _Asked, found: presentation.ThreadPage) -> dict[str, str]:
+def _link_header(asked: _Asked, found: presentation.ThreadPage) -> dict[str, str]:
     """Return a Link header for the next page, so that site generators need not parse the HTML."""
     query = asked.next(found.cursor).partition("?")[2]
     return {"Link": f'<?{query}>; rel="next"'} if query else {}
 
 
-def _rendered(
+def _render(
     asked: _Asked,
     template: str,
     comments: list[presentation.PublicComment],
@@ -345,7 +345,7 @@ def _rendered(
         address=thread_info.address(about.url, asked.site) if about else "",
         total=found.total,
         items=nesting.items(comments, asked.order),
-        pinned=nesting.pinned(found),
+        pinned=nesting.pinned_comments(found),
         links=asked.links,
         is_first=asked.is_first,
         is_ordered=not (asked.query.around or asked.query.below or asked.query.reply),

@@ -50,7 +50,7 @@ def _files() -> dict[str, str]:
 def index() -> flask.Response:
     """Show all examples, each with its code and a frame in which the code runs."""
     service = context.service_url()
-    shown = {name: _shown(name, service) for names in GROUPS.values() for name in names}
+    shown = {name: _code_parts(name, service) for names in GROUPS.values() for name in names}
     text = flask.render_template(
         "public/examples.html", groups=GROUPS, code=shown, tools=_TOOLS, short=_SHORT
     )
@@ -64,26 +64,26 @@ def example(example: str) -> flask.Response:
     """Show the page of an example, or its style sheet or script."""
     stem, _, extension = example.partition(".")
     if extension in _TYPES and example in _files():
-        return responses.cacheable(_running(example).encode(), content_type=_TYPES[extension])
+        return responses.cacheable(_runnable_file(example).encode(), content_type=_TYPES[extension])
     if extension or f"{stem}.html" not in _files():
         flask.abort(404)
     text = flask.render_template(
         "public/example.html",
         name=stem,
-        body=markupsafe.Markup(_running(f"{stem}.html")),  # noqa: S704 - our own file
-        parts=[each for each in _TYPES if f"{stem}.{each}" in _files()],
+        body=markupsafe.Markup(_runnable_file(f"{stem}.html")),  # noqa: S704 - our own file
+        parts=[kind for kind in _TYPES if f"{stem}.{kind}" in _files()],
     )
     response = responses.cacheable(text.encode(), content_type=_HTML)
     response.headers["Content-Security-Policy"] = security_headers.FRAMED_BY_OURSELVES
     return response
 
 
-def _shown(name: str, service: str) -> list[tuple[str, str]]:
+def _code_parts(name: str, service: str) -> list[tuple[str, str]]:
     """Return the code of an example: the name of each language, and the text."""
-    found = [(title, _files().get(f"{name}.{kind}")) for kind, title in _LANGUAGES.items()]
-    return [(title, text.replace(_SERVICE, service)) for title, text in found if text is not None]
+    files = [(title, _files().get(f"{name}.{kind}")) for kind, title in _LANGUAGES.items()]
+    return [(title, text.replace(_SERVICE, service)) for title, text in files if text is not None]
 
 
-def _running(name: str) -> str:
+def _runnable_file(name: str) -> str:
     """Return a file in the form in which it runs under `/examples/`."""
     return _files()[name].replace(_SERVICE, "..")

@@ -49,7 +49,7 @@ def of_site(site_id: str) -> flask.Response:
     service = context.service_url()
     here, embed = f"{service}/feeds/{site.id}", f"{service}/embed/{site.id}"
 
-    def head(_feed: feeds.Feed) -> atom.FeedMetadata:
+    def metadata(_feed: feeds.Feed) -> atom.FeedMetadata:
         return atom.FeedMetadata(
             id=atom.feed_id(context.settings().secret, site.id),
             title=texts.text("feeds.site-title", site=site.id),
@@ -59,7 +59,7 @@ def of_site(site_id: str) -> flask.Response:
             texts=texts,
         )
 
-    return responses.page(feeds.SiteFeed(site), site, _form(site, texts, lang or "", head))
+    return responses.page(feeds.SiteFeed(site), site, _form(site, texts, lang or "", metadata))
 
 
 @blueprint.get("/<site:site_id>/thread")
@@ -72,7 +72,7 @@ def of_thread(site_id: str) -> flask.Response:
     secret, service = context.settings().secret, context.service_url()
     embed = f"{service}/embed/{site.id}"
 
-    def head(feed: feeds.Feed) -> atom.FeedMetadata:
+    def metadata(feed: feeds.Feed) -> atom.FeedMetadata:
         query = urlencode({"thread": thread} | ({"lang": lang} if lang else {}))
         return atom.FeedMetadata(
             id=atom.feed_id(secret, site.id, thread),
@@ -83,7 +83,7 @@ def of_thread(site_id: str) -> flask.Response:
             texts=texts,
         )
 
-    return responses.page(feeds.ThreadFeed(name, secret), site, _form(site, texts, lang, head))
+    return responses.page(feeds.ThreadFeed(name, secret), site, _form(site, texts, lang, metadata))
 
 
 def _title(feed: feeds.Feed, texts: catalogue.Catalogue) -> str:

@@ -33,7 +33,7 @@ def posting(
     texts: catalogue.Catalogue = catalogue.ENGLISH,
 ) -> Json:
     """Return the page as one object, with replies nested inside the comments that they answer."""
-    found: Json = {
+    document: Json = {
         "@context": "https://schema.org",
         "@type": "DiscussionForumPosting",
         "commentCount": total,
@@ -45,41 +45,41 @@ def posting(
         "comment": [],
     }
     if title:
-        found["headline"] = title
+        document["headline"] = title
     if address:
-        found |= {"@id": address, "url": address, "mainEntityOfPage": address}
-    path = [found]
+        document |= {"@id": address, "url": address, "mainEntityOfPage": address}
+    path = [document]
     for item in items:
         made = _comment(item, address, texts)
         del path[item.depth + 1 :]
         path[-1].setdefault("comment", []).append(made)
         path.append(made)
-    return found
+    return document
 
 
 def _comment(item: nesting.Item, address: str, texts: catalogue.Catalogue) -> Json:
     comment = item.comment
-    found: Json = {
+    data: Json = {
         "@type": "Comment",
         "datePublished": nesting.machine_time(comment.created),
     }
     if comment.replies is not msgspec.UNSET:
-        found["commentCount"] = comment.replies
+        data["commentCount"] = comment.replies
     if address:
-        found["@id"] = found["url"] = _identity(address, comment.id)
+        data["@id"] = data["url"] = _identity(address, comment.id)
     if address and item.answers:
-        found["parentItem"] = {"@type": "Comment", "@id": _identity(address, item.answers)}
+        data["parentItem"] = {"@type": "Comment", "@id": _identity(address, item.answers)}
     if comment.status is presentation.Shown.REMOVED:
-        return found | {"creativeWorkStatus": "Deleted"}
+        return data | {"creativeWorkStatus": "Deleted"}
     if comment.edited:
-        found["dateModified"] = nesting.machine_time(comment.edited)
-    return found | {"text": plain(comment.html), "author": _author(comment, texts)}
+        data["dateModified"] = nesting.machine_time(comment.edited)
+    return data | {"text": plain(comment.html), "author": _author(comment, texts)}
 
 
 def _author(comment: presentation.PublicComment, texts: catalogue.Catalogue) -> Json:
-    found: Json = {"@type": "Person", "name": nesting.author_of(comment, texts)}
+    data: Json = {"@type": "Person", "name": nesting.author_of(comment, texts)}
     website = nesting.website_of(comment)
-    return found | {"url": website} if website else found
+    return data | {"url": website} if website else data
 
 
 def _identity(address: str, comment_id: str) -> str:

@@ -15,7 +15,7 @@ from comments.web.http import context, page_text, request_shapes
 from comments.web.http.decode import forms
 
 blueprint = flask.Blueprint("codes", __name__, url_prefix="/sign-in")
-signed_in.guard(blueprint)
+signed_in.protect(blueprint)
 
 
 @blueprint.get("")

@@ -31,8 +31,8 @@ def show(site_id: str) -> flask.Response:
     """Show a button for each provider of a site."""
     asked = query_strings.read(request_shapes.WindowQuery)
     site = windows.site_of(site_id, asked)
-    found = providers.of_site(site.id)
-    return signed_in.page("admin/window.html", site=site, asked=asked, providers=found)
+    offered = providers.of_site(site.id)
+    return signed_in.page("admin/window.html", site=site, asked=asked, providers=offered)
 
 
 @blueprint.post("/sites/<site:site_id>")
@@ -41,7 +41,7 @@ def choose(site_id: str) -> flask.Response:
     """Send the reader to the chosen provider."""
     sent = forms.read(request_shapes.WindowProvider)
     site = windows.site_of(site_id, sent)
-    provider = providers.chosen(sent.provider, providers.of_site(site.id))
+    provider = providers.by_name(sent.provider, providers.of_site(site.id))
     goal = login_flow.Goal(
         login_flow.LoginPurpose.READER,
         provider.name,
@@ -49,7 +49,7 @@ def choose(site_id: str) -> flask.Response:
         origin=sent.origin,
         challenge=sent.challenge,
     )
-    return provider_redirects.depart(goal, provider)
+    return provider_redirects.redirect_to_provider(goal, provider)
 
 
 @blueprint.get("/return")
@@ -61,9 +61,9 @@ def come_back() -> flask.Response:
     journey, asked = login_flow.end(state, provider_redirects.cookie(), secret=secret, now=now)
     goal = journey.goal
     is_reader = goal.aim is login_flow.LoginPurpose.READER
-    offered = providers.of_site(goal.site) if is_reader else providers.of_desk()
-    provider = providers.chosen(goal.provider, offered)
-    person = provider_redirects.peer(provider).identify(answer, asked, secret=secret, now=now)
+    offered = providers.of_site(goal.site) if is_reader else providers.of_console()
+    provider = providers.by_name(goal.provider, offered)
+    person = provider_redirects.client_of(provider).identify(answer, asked, secret=secret, now=now)
     if is_reader:
         return _hand_over(goal, person, now)
     if goal.aim is login_flow.LoginPurpose.MODERATE:

@@ -48,12 +48,12 @@ def blueprint(name: str, path: str) -> flask.Blueprint:
     return made
 
 
-def opened() -> str:
+def opened_link() -> str:
     """Return the link that opened the page."""
     return query_strings.read(request_shapes.LinkQuery).token
 
 
-def posted(purpose: str) -> str:
+def posted_link(purpose: str) -> str:
     """Return the link of the page that contained the pressed button."""
     query_strings.read(request_shapes.NoQuery)
     token = forms.read(request_shapes.LinkForm).token
@@ -67,7 +67,7 @@ def page(
     token = ""
     if buttons:
         secret = context.settings().secret
-        token = form_tokens.make(opened(), purpose, secret, now=datetime.now(UTC))
+        token = form_tokens.make(opened_link(), purpose, secret, now=datetime.now(UTC))
     made = flask.render_template(
         "public/mailed_link.html",
         heading=heading,
@@ -87,7 +87,7 @@ def _close(response: flask.Response) -> flask.Response:
 
 
 def _error_page(error: Exception) -> flask.Response:
-    def shown(problem: response_shapes.Problem) -> flask.Response:
+    def show(problem: response_shapes.Problem) -> flask.Response:
         text = problem.detail
         if isinstance(error, errors.BadLink):
             text = t(_LINK_PROBLEMS.get(problem.code, "embed.bad-link"))
@@ -95,4 +95,4 @@ def _error_page(error: Exception) -> flask.Response:
             text = t("embed.decide-changed")
         return page(t("embed.failed"), text)
 
-    return problems.page(error, shown)
+    return problems.page(error, show)

@@ -21,22 +21,24 @@ blueprint = mailed_links.blueprint("decisions", "/decisions")
 @blueprint.get("")
 def look() -> flask.Response:
     """Show the comment and the buttons."""
-    link = _read(mailed_links.opened())
-    found = moderation_links.case(link)
-    if not moderation_links.is_current(link, found):
+    link = _read_link(mailed_links.opened_link())
+    case = moderation_links.case(link)
+    if not moderation_links.is_current(link, case):
         return mailed_links.page(t("embed.decide-changed-title"), t("embed.decide-changed"))
-    reason = t("embed.decide-held", reason=found.why) if found.why else ""
+    reason = t("embed.decide-held", reason=case.why) if case.why else ""
     heading = t("embed.decide-title", site=link.site)
     buttons = [
         mailed_links.Button(t(f"embed.decide-button-{verb}"), f"decisions/{verb}")
         for verb in moderation_links.VERBS
     ]
-    return mailed_links.page(heading, reason, *buttons, purpose="decide", comment=found.comment)
+    return mailed_links.page(heading, reason, *buttons, purpose="decide", comment=case.comment)
 
 
 def decide(verb: records.Verb) -> flask.Response:
     """Publish or reject the comment."""
-    moderation_links.act(_read(mailed_links.posted("decide")), verb, now=datetime.now(UTC))
+    moderation_links.act(
+        _read_link(mailed_links.posted_link("decide")), verb, now=datetime.now(UTC)
+    )
     return mailed_links.page(t("embed.decided-title"), t(f"embed.decided-{verb}"))
 
 
@@ -44,5 +46,5 @@ for _verb in moderation_links.VERBS:
     blueprint.post(f"/{_verb}", endpoint=_verb.value)(functools.partial(decide, _verb))
 
 
-def _read(link: str) -> moderation_links.ModerationLink:
+def _read_link(link: str) -> moderation_links.ModerationLink:
     return moderation_links.read(link, secret=context.settings().secret, now=datetime.now(UTC))

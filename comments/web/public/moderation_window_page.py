@@ -55,14 +55,14 @@ def show(site_id: str) -> flask.Response:
     """Show what the page may do and the button, or the sign-in form."""
     asked = query_strings.read(request_shapes.WindowQuery)
     site = _site(site_id, asked)
-    account = signed_in.signed_in()
+    account = signed_in.current_account()
     if account is None:
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             # The browser sent no cookie, because another site opened the window. The guard answers
             # with a page that reloads itself.
             raise signed_in.NotSignedIn
         return _sign_in_form(site, asked)
-    if not _may(account, site):
+    if not _may_moderate(account, site):
         problem = labels.text("admin.moderate-no-role", name=account.name, site=site.id)
         return _sign_in_form(site, asked, status=403, problem=problem)
     hours = int(moderation_sessions.TERM.total_seconds() // 3600)
@@ -74,7 +74,7 @@ def grant(site_id: str) -> flask.Response:
     """Let the page moderate, and show the code."""
     asked = forms.read(request_shapes.WindowQuery)
     site, account = _site(site_id, asked), signed_in.require_account()
-    if not _may(account, site):
+    if not _may_moderate(account, site):
         raise errors.Forbidden("not-allowed", role=roles.Role.MODERATOR, site=site.id)
     secret, now = context.settings().secret, datetime.now(UTC)
     code = moderation_sessions.grant(
@@ -107,7 +107,7 @@ def choose(site_id: str) -> flask.Response:
     """Send the moderator to the chosen provider."""
     sent = forms.read(request_shapes.WindowProvider)
     site = _site(site_id, sent)
-    provider = providers.chosen(sent.provider, providers.of_desk())
+    provider = providers.by_name(sent.provider, providers.of_console())
     goal = login_flow.Goal(
         login_flow.LoginPurpose.MODERATE,
         provider.name,
@@ -116,7 +116,7 @@ def choose(site_id: str) -> flask.Response:
         origin=sent.origin,
         challenge=sent.challenge,
     )
-    return provider_redirects.depart(goal, provider)
+    return provider_redirects.redirect_to_provider(goal, provider)
 
 
 @blueprint.post("/<site:site_id>/code")
@@ -141,7 +141,7 @@ def _back(
     session: sessions.Session, site_id: str, asked: request_shapes.WindowQuery
 ) -> flask.Response:
     query = urlencode({"origin": asked.origin, "challenge": asked.challenge})
-    return signed_in.give(signed_in.go(f"moderate/sites/{site_id}?{query}"), session)
+    return signed_in.set_cookie(signed_in.redirect_to(f"moderate/sites/{site_id}?{query}"), session)
 
 
 def _sign_in_form(
@@ -162,7 +162,7 @@ def _step_form(site_id: str, asked: request_shapes.WindowQuery) -> dict[str, obj
     return {"asked": asked, "action": f"moderate/sites/{site_id}/code"}
 
 
-def _may(account: accounts.Account, site: records.Site) -> bool:
+def _may_moderate(account: accounts.Account, site: records.Site) -> bool:
     return account.may(roles.Right.MODERATE, site.id)
 
 

@@ -101,11 +101,11 @@ class Links(msgspec.Struct, frozen=True):
 
     def form(self) -> str:
         """Return the URL to which the form posts, relative to the thread's pages."""
-        return f"{self.name.site}?{urlencode(self._named())}"
+        return f"{self.name.site}?{urlencode(self._thread_query())}"
 
     def feed(self) -> str:
         """Return the URL of the thread's feed, relative to the service's root."""
-        return f"feeds/{self.name.site}/thread?{urlencode(self._named())}"
+        return f"feeds/{self.name.site}/thread?{urlencode(self._thread_query())}"
 
     def orders(self) -> list[tuple[thread_pages.ListingOrder, str, bool]]:
         """Return each order, the URL of its first page, and whether it is the current order."""
@@ -117,7 +117,7 @@ class Links(msgspec.Struct, frozen=True):
         order: thread_pages.ListingOrder | None = None,
         **more: str | None,
     ) -> str:
-        query: dict[str, str | int] = {**self._named()}
+        query: dict[str, str | int] = {**self._thread_query()}
         if order not in {None, self.default}:
             query["order"] = str(order)
         if self.limit != request_shapes.DEFAULT_LIMIT:
@@ -125,7 +125,7 @@ class Links(msgspec.Struct, frozen=True):
         query |= {name: value for name, value in more.items() if value}
         return f"{self.base}?{urlencode(query)}"
 
-    def _named(self) -> dict[str, str]:
+    def _thread_query(self) -> dict[str, str]:
         return {"thread": self.name.id} | ({"lang": self.lang} if self.lang else {})
 
 
@@ -158,11 +158,11 @@ def items(
     return arranged
 
 
-def shown(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
+def page_comments(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
     return list(map(presentation.read, page.comments, page.replies))
 
 
-def pinned(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
+def pinned_comments(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
     """Return the pinned comments of a first page; none for other pages."""
     rows = page.pinned or presentation.Rows((), ())
     return list(map(presentation.read, rows.comments, rows.replies))

@@ -25,7 +25,7 @@ from comments.web.public import embed, nesting, page_language, plain_form
 
 blueprint = flask.Blueprint("plain_posting", __name__, url_prefix="/embed")
 blueprint.after_request(embed.frame)
-blueprint.register_error_handler(Exception, embed.refused)
+blueprint.register_error_handler(Exception, embed.show_error)
 
 _SHOWN_FIELDS = {"name", "website", "body"}
 
@@ -52,7 +52,7 @@ def post(site_id: str) -> flask.Response:
         sent = json_bodies.convert(fields, request_shapes.PlainComment)
         comment = new_comment.post(_submission(sent, links.name.id, request), request).comment
     except errors.CodedError as error:
-        return _refused(error, fields, place)
+        return _refusal(error, fields, place)
     # A comment that only its author may see looks like one that awaits approval.
     if comment.status is records.Status.APPROVED:
         where = links.around(comment.id)
@@ -64,7 +64,7 @@ def post(site_id: str) -> flask.Response:
 
 
 @blueprint.get("/<site_id>/waiting")
-def waiting(site_id: str) -> flask.Response:
+def show_waiting(site_id: str) -> flask.Response:
     """Say that a comment awaits approval."""
     place = _place(site_id)
     return _page(place, f"../{place.site.id}{place.links.first()}", root="../../")
@@ -100,13 +100,13 @@ def _submission(
     )
 
 
-def _refused(error: errors.CodedError, fields: Mapping[str, str], place: _Place) -> flask.Response:
+def _refusal(error: errors.CodedError, fields: Mapping[str, str], place: _Place) -> flask.Response:
     """Answer with the form, the reason, and the text that was typed."""
     typed = {field: fields.get(field, "") for field in _SHOWN_FIELDS}
     back = f"{place.site.id}{place.links.first()}"
     flask.g.has_form = True
 
-    def shown(problem: response_shapes.Problem) -> flask.Response:
+    def show(problem: response_shapes.Problem) -> flask.Response:
         form = msgspec.structs.replace(
             plain_form.of(place.site, place.links, fields.get("key", ""), context.settings()),
             about=plain_form.About(fields.get("title", ""), fields.get("url", "")),
@@ -117,7 +117,7 @@ def _refused(error: errors.CodedError, fields: Mapping[str, str], place: _Place)
         )
         return _page(place, back, root="../", form=form)
 
-    return problems.page(error, shown)
+    return problems.page(error, show)
 
 
 def _page(

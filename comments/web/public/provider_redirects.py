@@ -20,7 +20,7 @@ from comments.web.http import context
 COOKIE = "__Host-flatthread-journey"
 
 
-def peer(provider: providers.Provider) -> oidc_client.OidcClient:
+def client_of(provider: providers.Provider) -> oidc_client.OidcClient:
     """Return a client for a provider."""
     out = message_sender.OUTBOUND.get()
     return login_flow.client(provider, context.settings(), out)
@@ -31,7 +31,7 @@ def cookie() -> str:
     return flask.request.cookies.get(COOKIE, "")
 
 
-def depart(goal: login_flow.Goal, provider: providers.Provider) -> flask.Response:
+def redirect_to_provider(goal: login_flow.Goal, provider: providers.Provider) -> flask.Response:
     """Answer with the page that redirects the browser to a provider.
 
     Raises:
@@ -39,7 +39,9 @@ def depart(goal: login_flow.Goal, provider: providers.Provider) -> flask.Respons
     """
     settings = context.settings()
     who = login_flow.Browser(context.network(), cookie())
-    way = login_flow.begin(goal, who, peer(provider), secret=settings.secret, now=datetime.now(UTC))
+    way = login_flow.begin(
+        goal, who, client_of(provider), secret=settings.secret, now=datetime.now(UTC)
+    )
     response = signed_in.page("admin/going.html", title=provider.title, address=way.address)
     response.set_cookie(
         COOKIE, way.browser, secure=True, httponly=True, samesite="Lax", path="/",

@@ -44,7 +44,7 @@ _TYPES = {
 @functools.cache
 def _files() -> dict[str, responses.Fixed]:
     """Return all files by name. Read and compress the files once per process."""
-    return {file.name: responses.fixed(file.read_bytes()) for file in _FILES.iterdir()}
+    return {file.name: responses.encode_fixed(file.read_bytes()) for file in _FILES.iterdir()}
 
 
 @blueprint.record_once
@@ -74,7 +74,7 @@ def health() -> flask.Response:
     if (lost := connection.current().lost) is not None:
         told["lost"] = {"since": _moment(lost[0]), "until": _moment(lost[1])}
     if audit is not None:
-        told["audit"] = _found(audit)
+        told["audit"] = _audit_summary(audit)
     if backups is not None:
         told["backup"] = {
             "last": _moment(backups.record.last),
@@ -94,7 +94,7 @@ def _writing_fault(settings: config.Settings) -> errors.StorageFault | None:
     return storage_faults.writing_fault(settings.data_dir) or damage
 
 
-def _found(audit: thread_audit.AuditState) -> dict[str, object]:
+def _audit_summary(audit: thread_audit.AuditState) -> dict[str, object]:
     return {
         "checked": audit.checked,
         "skipped": audit.skipped,
@@ -133,7 +133,7 @@ def widget(name: str) -> flask.Response:
     file = _files().get(name)
     if file is None:
         flask.abort(404)
-    response = responses.unchanging(file, content_type=_TYPES[Path(name).suffix])
+    response = responses.fixed_answer(file, content_type=_TYPES[Path(name).suffix])
     response.headers["Access-Control-Allow-Origin"] = "*"
     if _HASHED.fullmatch(name):
         response.headers["Cache-Control"] = _IMMUTABLE

@@ -23,7 +23,7 @@ blueprint = mailed_links.blueprint("subscriptions", "/subscriptions")
 @blueprint.get("/confirm")
 def ask_to_confirm() -> flask.Response:
     """Show a button and a description of the mail to which the reader would subscribe."""
-    link, now = mailed_links.opened(), datetime.now(UTC)
+    link, now = mailed_links.opened_link(), datetime.now(UTC)
     request = double_opt_in.unused_request_of(link, secret=context.settings().secret, now=now)
     share = t("embed.subscribe-share", site=request.site) if request.thread else ""
     return mailed_links.page(
@@ -55,7 +55,7 @@ def ask_to_unsubscribe() -> flask.Response:
 
     If the owner of the site may see the address, a third button withdraws this.
     """
-    site = double_opt_in.sharing_site(mailed_links.opened(), context.settings().secret)
+    site = double_opt_in.sharing_site(mailed_links.opened_link(), context.settings().secret)
     share = Button(t("embed.unshare", site=site), "subscriptions/unsubscribe/address")
     return mailed_links.page(
         t("embed.unsubscribe-title"),
@@ -75,26 +75,26 @@ def unsubscribe() -> flask.Response:
     token.
     """
     is_one_click = bool(flask.request.query_string)
-    link = mailed_links.opened() if is_one_click else mailed_links.posted("unsubscribe")
-    return _ended(double_opt_in.unsubscribe, link, t("embed.unsubscribed-one"))
+    link = mailed_links.opened_link() if is_one_click else mailed_links.posted_link("unsubscribe")
+    return _end(double_opt_in.unsubscribe, link, t("embed.unsubscribed-one"))
 
 
 @blueprint.post("/unsubscribe/all")
 def unsubscribe_from_everything() -> flask.Response:
     """Unsubscribe from everything and erase the address."""
-    link = mailed_links.posted("unsubscribe")
+    link = mailed_links.posted_link("unsubscribe")
     end = double_opt_in.unsubscribe_from_everything
-    return _ended(end, link, t("embed.unsubscribed-all"))
+    return _end(end, link, t("embed.unsubscribed-all"))
 
 
 @blueprint.post("/unsubscribe/address")
 def unshare() -> flask.Response:
     """Hide the address from the owner of the site; the subscription continues."""
-    double_opt_in.unshare(mailed_links.posted("unsubscribe"), context.settings().secret)
+    double_opt_in.unshare(mailed_links.posted_link("unsubscribe"), context.settings().secret)
     return mailed_links.page(t("embed.unshared-title"), t("embed.unshared"))
 
 
-def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:
+def _end(end: Callable[..., None], link: str, text: str) -> flask.Response:
     end(link, context.settings().secret, now=datetime.now(UTC))
     return mailed_links.page(t("embed.unsubscribed-title"), text)
 

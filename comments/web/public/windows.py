@@ -19,7 +19,7 @@ def blueprint(name: str, path: str) -> flask.Blueprint:
     made = flask.Blueprint(name, __name__, url_prefix=path)
     # Functions run in reverse order of registration, so this one overrides the guard's header.
     made.after_request(_keep_opener)
-    signed_in.guard(made)
+    signed_in.protect(made)
     return made
 
 
@@ -27,7 +27,7 @@ def site_of(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
     """Return the site of a window, and check the origin and the challenge that opened it."""
     site = site_settings.get(site_id)
     check_origin(site, asked.origin)
-    window_codes.checked_challenge(asked.challenge)
+    window_codes.check_challenge(asked.challenge)
     return site
 
 

@@ -72,14 +72,14 @@ class AdminMethods:
             )
         entities.request_partition(project, "")
         wanted = list_filters.parse(request.filter, operations.FIELDS)
-        found = [
+        matches = [
             message
             for message, field in self._operations.all_of(project)
-            if list_filters.meets(wanted, field)
+            if list_filters.matches(wanted, field)
         ]
         response = admin_protobufs.ListOperationsResponse()
         page, response.next_page_token = list_filters.page(
-            found, lambda made: str(made.name), size=request.page_size, token=request.page_token
+            matches, lambda made: str(made.name), size=request.page_size, token=request.page_token
         )
         response.operations.extend(page)
         return response

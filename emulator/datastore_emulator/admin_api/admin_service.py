@@ -58,14 +58,14 @@ class AdminService:
             errors.DatastoreError: The call fails with a status other than OK.
         """
         try:
-            return self._loaded().call(method, request)
+            return self._load().call(method, request)
         except errors.DatastoreError:
             raise
         except Exception as fault:
             _logger.exception("%s failed", method)
             raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
 
-    def parsed(self, method: str, content: bytes) -> Any:
+    def parse(self, method: str, content: bytes) -> Any:
         """Parse the request message of a method.
 
         Raises:
@@ -86,7 +86,7 @@ class AdminService:
 
         return admin_protobufs.REQUESTS[method]
 
-    def _loaded(self) -> admin_methods.AdminMethods:
+    def _load(self) -> admin_methods.AdminMethods:
         from datastore_emulator.admin_api import admin_methods  # noqa: PLC0415 - only callers pay for it
 
         with self._lock:

@@ -39,16 +39,16 @@ class IndexMethods:
     def list_all(self, request: Message) -> Message:
         entities.request_partition(request.project_id, "")
         wanted = list_filters.parse(request.filter, _FIELDS)
-        found = [
+        matches = [
             made
             for index in self._composites()
-            if list_filters.meets(
+            if list_filters.matches(
                 wanted, _fields_of(made := _message_of(request.project_id, index))
             )
         ]
         response = admin_protobufs.ListIndexesResponse()
         page, response.next_page_token = list_filters.page(
-            found,
+            matches,
             lambda made: str(made.index_id),
             size=request.page_size,
             token=request.page_token,
@@ -102,7 +102,7 @@ class IndexMethods:
 
         def work(_job: operations.Job) -> Message:
             with self._engine.storage.write() as writer:
-                writer.define(each for each in writer.definitions.composites if each != index)
+                writer.define(other for other in writer.definitions.composites if other != index)
             return _message_of(request.project_id, index)
 
         return self._start_index(request.project_id, "DELETE_INDEX", index, work)
@@ -153,14 +153,14 @@ def _index_of(given: Message) -> indexes.Index:
     if not 1 <= len(given.properties) <= _MAX_PROPERTIES:
         raise errors.InvalidArgument(f"index.properties must have 1 to {_MAX_PROPERTIES} items.")
     properties = []
-    for each in given.properties:
-        if each.direction not in (_ASCENDING, _DESCENDING):
+    for part in given.properties:
+        if part.direction not in (_ASCENDING, _DESCENDING):
             raise errors.InvalidArgument(
                 "index.properties.direction must be ASCENDING or DESCENDING."
             )
-        if each.name != indexes.KEY:
-            entities.check_property_name(each.name)
-        properties.append((each.name, each.direction == _DESCENDING))
+        if part.name != indexes.KEY:
+            entities.check_property_name(part.name)
+        properties.append((part.name, part.direction == _DESCENDING))
     names = [name for name, _ in properties]
     if len(set(names)) < len(names) or indexes.KEY in names[:-1]:
         raise errors.InvalidArgument(
@@ -169,7 +169,7 @@ def _index_of(given: Message) -> indexes.Index:
     is_key_descending = properties[-1] == (indexes.KEY, True)
     index = indexes.Index(
         given.kind,
-        tuple(each for each in properties if each[0] != indexes.KEY),
+        tuple(column for column in properties if column[0] != indexes.KEY),
         given.ancestor == _ALL_ANCESTORS,
         is_key_descending,
     )

@@ -31,31 +31,33 @@ def parse(text: str, known: Iterable[str]) -> tuple[tuple[str, str], ...]:
     Raises:
         errors.InvalidArgument: The text is not a valid filter, or names an unknown field.
     """
-    return tuple(_condition(each, tuple(known)) for each in _AND.split(text) if text.strip())
+    return tuple(_condition(part, tuple(known)) for part in _AND.split(text) if text.strip())
 
 
 def _condition(text: str, known: tuple[str, ...]) -> tuple[str, str]:
-    found = _CONDITION.fullmatch(text)
-    if found is None:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
         raise errors.InvalidArgument(
             f'filter: "{text.strip()[:80]}" is not supported. Write FIELD=VALUE, and join several '
             "with AND."
         )
-    name = found[1]
-    if not any(name == each or (each.endswith(".") and name.startswith(each)) for each in known):
+    name = match[1]
+    if not any(
+        name == field or (field.endswith(".") and name.startswith(field)) for field in known
+    ):
         raise errors.InvalidArgument(
             f'filter: the field "{name}" does not exist. Use one of {", ".join(known)}.'
         )
-    return name, found[2].strip('"').lower()
+    return name, match[2].strip('"').lower()
 
 
-def meets(conditions: tuple[tuple[str, str], ...], field: Callable[[str], str]) -> bool:
+def matches(conditions: tuple[tuple[str, str], ...], field: Callable[[str], str]) -> bool:
     """Return whether a result meets all conditions; `field` returns the value of a field."""
     return all(field(name).lower() == wanted for name, wanted in conditions)
 
 
 def page(
-    found: list[_Item], name: Callable[[_Item], str], *, size: int, token: str
+    results: list[_Item], name: Callable[[_Item], str], *, size: int, token: str
 ) -> tuple[list[_Item], str]:
     """Return the requested page of a list and the token for the next page.
 
@@ -63,7 +65,7 @@ def page(
     requests never makes other results appear twice or go missing.
 
     Args:
-        found: All results.
+        results: All results.
         name: Returns a result's name, which is the sort key.
         size: The number of results on a page; 0 means all.
         token: The previous page's token, or empty.
@@ -73,10 +75,10 @@ def page(
     """
     if size < 0:
         raise errors.InvalidArgument("page_size must not be negative.")
-    rest = sorted(found, key=name)
+    rest = sorted(results, key=name)
     if token:
         after = _last_name(token)
-        rest = [each for each in rest if name(each) > after]
+        rest = [item for item in rest if name(item) > after]
     if not size or len(rest) <= size:
         return rest, ""
     return rest[:size], base64.urlsafe_b64encode(name(rest[size - 1]).encode()).decode()

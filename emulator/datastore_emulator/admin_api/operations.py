@@ -146,7 +146,7 @@ class Operations:
         with self._lock:
             if self._is_closed:
                 raise errors.Unavailable("The server is stopping.")
-            running = [each for each in self._operations.values() if not each.ended.is_set()]
+            running = [one for one in self._operations.values() if not one.ended.is_set()]
             if len(running) >= MAX_RUNNING:
                 raise errors.ResourceExhausted(
                     f"{MAX_RUNNING} operations are running. Wait until one ends."
@@ -160,7 +160,9 @@ class Operations:
             return operation.message()
 
     def _forget_oldest(self) -> None:
-        ended = [each.name for each in self._operations.values() if each.ended.is_set()]
+        ended = [
+            operation.name for operation in self._operations.values() if operation.ended.is_set()
+        ]
         for name in ended[:-MAX_KEPT]:
             del self._operations[name]
 
@@ -210,22 +212,22 @@ class Operations:
             raise errors.InvalidArgument(
                 f'name: "{name[:100]}" must have the form projects/PROJECT/operations/ID.'
             )
-        found = self._operations.get(name)
-        if found is None:
+        operation = self._operations.get(name)
+        if operation is None:
             raise errors.NotFound(
                 f"The operation {name} does not exist. Operations end with the emulator process."
             )
-        return found
+        return operation
 
     def all_of(self, project: str) -> Iterator[tuple[Message, Callable[[str], str]]]:
         """Yield a project's operations, oldest first, with functions that read their fields."""
         with self._lock:
-            found = [
-                (each.message(), each.field)
-                for each in self._operations.values()
-                if each.name.startswith(f"projects/{project}/operations/")
+            listed = [
+                (operation.message(), operation.field)
+                for operation in self._operations.values()
+                if operation.name.startswith(f"projects/{project}/operations/")
             ]
-        yield from found
+        yield from listed
 
     def cancel(self, name: str) -> None:
         """Request that an operation end. Has no effect on an operation that has ended."""
@@ -259,7 +261,7 @@ class Operations:
         """Cancel all running operations, and wait a limited time for them to end."""
         with self._lock:
             self._is_closed = True
-            running = [each for each in self._operations.values() if not each.ended.is_set()]
+            running = [one for one in self._operations.values() if not one.ended.is_set()]
             for operation in running:
                 operation.job.cancel()
         for operation in running:

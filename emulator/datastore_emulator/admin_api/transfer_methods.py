@@ -38,12 +38,12 @@ class _Filter:
     kinds: frozenset[str]
     namespaces: frozenset[str]
 
-    def holds(self, partition: keys.Partition) -> bool:
+    def contains(self, partition: keys.Partition) -> bool:
         """Return whether a partition is selected."""
         is_of_database = (partition.project, partition.database) == (self.project, "")
         return is_of_database and (not self.namespaces or partition.namespace in self.namespaces)
 
-    def holds_kind(self, kind: str) -> bool:
+    def contains_kind(self, kind: str) -> bool:
         """Return whether a kind is selected."""
         return not self.kinds or kind in self.kinds
 
@@ -129,7 +129,7 @@ class TransferMethods:
 
         def work(job: operations.Job) -> Message:
             job.estimate(entities=export.contents.entities, size=export.contents.bytes)
-            with _opened(export, request.input_url) as file:
+            with _open(export, request.input_url) as file:
                 stored = json_lines.load(
                     self._engine.storage,
                     _checked_lines(json_lines.read_lines(file), export.contents, job),
@@ -180,7 +180,7 @@ def _describe(metadata: Message, kind: str, labels: dict[str, str]) -> None:
 def _count(snapshot: row_reader.RowReader, chosen: _Filter) -> int:
     """Count the entities that a filter selects, without reading them."""
     total = 0
-    for partition in filter(chosen.holds, snapshot.partitions()):
+    for partition in filter(chosen.contains, snapshot.partitions()):
         low = partition.encoded
         if not chosen.kinds:
             total += snapshot.count((low, None), low, low + keys.ABOVE, None)
@@ -191,7 +191,7 @@ def _count(snapshot: row_reader.RowReader, chosen: _Filter) -> int:
 
 
 @contextlib.contextmanager
-def _opened(export: export_folder.Export, url: str) -> Iterator[json_lines.Lines]:
+def _open(export: export_folder.Export, url: str) -> Iterator[json_lines.Lines]:
     try:
         with export_files.reading(export.entities) as file:
             yield file
@@ -214,8 +214,8 @@ def _checked_lines(
             told = digest.bytes
         yield line
     job.advance(entities=digest.entities % _STEP, size=digest.bytes - told)
-    found = (digest.entities, digest.bytes, digest.sha256)
-    if found != (contents.entities, contents.bytes, contents.sha256):
+    actual = (digest.entities, digest.bytes, digest.sha256)
+    if actual != (contents.entities, contents.bytes, contents.sha256):
         raise errors.FailedPrecondition(
             "The export is damaged: its entities do not match its metadata. Nothing was imported."
         )
@@ -241,7 +241,7 @@ class _Adapter:
             self._move(entity)
         partition = keys.Partition(named.project_id, named.database_id, named.namespace_id)
         kind = entity.key.path[-1].kind if entity.key.path else ""
-        return self._chosen.holds(partition) and self._chosen.holds_kind(kind)
+        return self._chosen.contains(partition) and self._chosen.contains_kind(kind)
 
     def _move(self, entity: protobufs.Entity) -> None:
         self._move_key(entity.key)
@@ -255,8 +255,8 @@ class _Adapter:
             case "entity_value":
                 self._move(value.entity_value)
             case "array_value":
-                for each in value.array_value.values:
-                    self._move_value(each)
+                for element in value.array_value.values:
+                    self._move_value(element)
 
     def _move_key(self, key: protobufs.Key) -> None:
         if key.partition_id.project_id == self._exported:

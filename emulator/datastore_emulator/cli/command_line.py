@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
         stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
         offered = frozenset({"/"}) if options.no_admin else admin_port.COMMON
         common = admin_port.AdminPort(engine, stop, api=operations, commands=offered)
-        with _named("--host, --port"):
+        with _naming("--host, --port"):
             api = grpc_server.start(engine, options.host, options.port, operations, common.answer)
         running.callback(api.stop)
         if not grpc_server.is_loopback(options.host):
@@ -149,7 +149,7 @@ def _run_program(program: Sequence[str], variables: dict[str, str]) -> int:
 
 
 @contextlib.contextmanager
-def _named(flag: str) -> Iterator[None]:
+def _naming(flag: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -200,7 +200,7 @@ def _start_admin_port(
     if options.no_admin:
         return None
     if options.admin_port is not None:
-        with _named("--admin-port"):
+        with _naming("--admin-port"):
             return http_server.start(answers.answer, options.admin_port)
     # The user did not request the port after the API's port, so fall back to any free port; the
     # output shows its number.

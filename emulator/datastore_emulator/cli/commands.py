@@ -24,7 +24,7 @@ def export(options: argparse.Namespace) -> int:
     selection = json_lines.Selection(
         options.project, options.database, options.namespace, options.kind
     )
-    with _existing(options.data) as engine, _output(options.target) as file:
+    with _open_existing(options.data) as engine, _output(options.target) as file:
         for part in json_lines.export(engine.storage, selection):
             file.write(part)
     return 0
@@ -95,7 +95,7 @@ def _micros() -> int:
     return int(time.time() * 1_000_000)
 
 
-def _existing(path: Path) -> inprocess.Engine:
+def _open_existing(path: Path) -> inprocess.Engine:
     """Open a data file, which must exist."""
     if not path.is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
@@ -126,7 +126,7 @@ def _input(path: str) -> Iterator[Any]:
     if path == "-":
         from datastore_emulator.import_export import json_lines
 
-        with json_lines.spooled(sys.stdin.buffer) as file:
+        with json_lines.spooling(sys.stdin.buffer) as file:
             yield file
         return
     with Path(path).open("rb") as file:

@@ -145,7 +145,7 @@ def refuse_reserved(name: str) -> None:
         raise errors.InvalidArgument(f'The name "{name}" is reserved.')
 
 
-def normalized(
+def normalize(
     entity: protobufs.Entity, partition: keys.Partition, default: keys.Partition
 ) -> protobufs.Entity:
     """Return a checked copy of an entity in its stored form."""

@@ -21,7 +21,7 @@ def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
     import yaml  # noqa: PLC0415 - a quarter of the start time; most engines don't need it
 
     try:
-        return _named(text)
+        return _composites(text)
     except yaml.YAMLError as error:
         text = " ".join(str(error).split())
         raise errors.InvalidArgument(f"{path} is not YAML: {text}") from error
@@ -30,21 +30,21 @@ def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
 
 
 @functools.lru_cache(maxsize=16)  # One process often opens many engines with the same index.yaml
-def _named(text: str) -> tuple[indexes.Index, ...]:
+def _composites(text: str) -> tuple[indexes.Index, ...]:
     """Return the distinct composite indexes in the text."""
     import yaml  # noqa: PLC0415 - see `parse`
 
     # The C loader is eight times as fast, but some builds of PyYAML lack it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
-    listed = [_index(each) for each in _entries(document or {}, "indexes")]
+    listed = [_index(entry) for entry in _entries(document or {}, "indexes")]
     return tuple(dict.fromkeys(index for index in listed if not index.is_builtin))
 
 
 def _entries(mapping: object, name: str) -> list[dict[str, object]]:
     """Return the entries of a list in a mapping; a missing list is empty."""
     entries = mapping.get(name) or [] if isinstance(mapping, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+    if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
         raise ValueError(f"it needs `{name}:` and a list of entries")
     return entries
 
@@ -58,11 +58,11 @@ def _text(entry: dict[str, object], name: str) -> str:
 def _index(entry: dict[str, object]) -> indexes.Index:
     kind = _text(entry, "kind")
     properties: list[tuple[str, bool]] = []
-    for each in _entries(entry, "properties"):
-        direction = each.get("direction", "asc")
+    for part in _entries(entry, "properties"):
+        direction = part.get("direction", "asc")
         if direction not in ("asc", "desc"):
             raise ValueError(f"`direction: {direction}` of {kind} is neither asc nor desc")
-        properties.append((_text(each, "name"), direction == "desc"))
+        properties.append((_text(part, "name"), direction == "desc"))
     # Properties after the key cannot affect the order, and every index ends with an ascending key
     # anyway.
     names = [name for name, _ in properties]
@@ -93,6 +93,6 @@ def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     parts = (
-        each if each.isprintable() and each not in '"\\' else f"\\U{ord(each):08x}" for each in text
+        char if char.isprintable() and char not in '"\\' else f"\\U{ord(char):08x}" for char in text
     )
     return f'"{"".join(parts)}"'

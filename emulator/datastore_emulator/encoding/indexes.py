@@ -85,7 +85,7 @@ def indexed_values(entity: protobufs.Entity, partition: keys.Partition) -> dict[
     An empty array counts as null.
     """
     single: dict[str, list[bytes]] = {}
-    found: dict[str, set[bytes]] = {}
+    collected: dict[str, set[bytes]] = {}
     properties = entity.properties
     for name in properties:  # `items` of a protobuf map is slow
         value = properties[name]
@@ -97,15 +97,15 @@ def indexed_values(entity: protobufs.Entity, partition: keys.Partition) -> dict[
         elif kind == "array_value" and not value.array_value.values:
             single[name] = [values.NULL]
         else:
-            _collect(name, value, partition, found)
-    for name, encoded in found.items():
+            _collect(name, value, partition, collected)
+    for name, encoded in collected.items():
         # A property `outer.inner` can exist beside an embedded entity `outer`.
         single[name] = sorted(encoded.union(single.get(name, ())))
     return single
 
 
 def _collect(
-    name: str, value: protobufs.Value, partition: keys.Partition, found: dict[str, set[bytes]]
+    name: str, value: protobufs.Value, partition: keys.Partition, collected: dict[str, set[bytes]]
 ) -> None:
     if value.exclude_from_indexes:
         return
@@ -113,14 +113,14 @@ def _collect(
     if kind == "array_value":
         elements = value.array_value.values
         if not elements:
-            found.setdefault(name, set()).add(values.NULL)
+            collected.setdefault(name, set()).add(values.NULL)
         for element in elements:
-            _collect(name, element, partition, found)
+            _collect(name, element, partition, collected)
     elif kind == "entity_value":
         for inner, part in value.entity_value.properties.items():
-            _collect(f"{name}.{inner}", part, partition, found)
+            _collect(f"{name}.{inner}", part, partition, collected)
     else:
-        found.setdefault(name, set()).add(values.encode_as(kind, value, partition))
+        collected.setdefault(name, set()).add(values.encode_as(kind, value, partition))
 
 
 def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[bytes]:
@@ -132,19 +132,19 @@ def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[
         if column is None:
             return []
         number *= len(column)
-        columns.append([values.complement(each) for each in column] if is_descending else column)
+        columns.append([values.complement(value) for value in column] if is_descending else column)
     if number > MAX_ENTRIES:
         raise errors.InvalidArgument(
             f"The entity has more than {MAX_ENTRIES} entries in one composite index."
         )
     last = values.complement(path) if index.is_key_descending else path
     if number == 1:
-        joined = [b"".join([each for (each,) in columns]) + last]
+        joined = [b"".join([value for (value,) in columns]) + last]
     else:
-        joined = [b"".join(each) + last for each in itertools.product(*columns)]
+        joined = [b"".join(row) + last for row in itertools.product(*columns)]
     if not index.has_ancestor:
         return joined
-    return [ancestor + each for ancestor in keys.ancestors(path) for each in joined]
+    return [ancestor + entry for ancestor in keys.ancestors(path) for entry in joined]
 
 
 def are_several(code: bytes, listed: list[bytes]) -> bool:
@@ -165,14 +165,14 @@ def _has_ancestor(code: bytes) -> bool:
     return decode(code).has_ancestor
 
 
-def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
+def check_limits(by_code: Mapping[bytes, list[bytes]]) -> None:
     """Refuse an entity with more index entries than Datastore allows.
 
-    `found` maps index codes to entries. A value counts once, although both an ascending and a
+    `by_code` maps index codes to entries. A value counts once, although both an ascending and a
     descending index contain it.
     """
     count = size = 0
-    for code, listed in found.items():
+    for code, listed in by_code.items():
         counted, is_composite = _weight(code)
         count += len(listed) * counted
         if is_composite:
@@ -224,12 +224,12 @@ def all_entries(
     built_ins: Codes = EVERY,
 ) -> Entries:
     """Return an entity's entries by index code, with its properties' indexes in `built_ins`."""
-    found = _in_some(kind, indexed, path, indexed, composites, built_ins)
-    found[_builtin_codes(kind, None)[0]] = [path]
-    return found
+    by_code = _some_entries(kind, indexed, path, indexed, composites, built_ins)
+    by_code[_builtin_codes(kind, None)[0]] = [path]
+    return by_code
 
 
-def differing(
+def changed_entries(
     kind: str,
     path: bytes,
     before: Values,
@@ -249,8 +249,8 @@ def differing(
         return {}, {}
     among = [index for index in composites if any(name in names for name, _ in index.properties)]
     return (
-        _in_some(kind, before, path, names, among, built_ins),
-        _in_some(kind, after, path, names, among, built_ins),
+        _some_entries(kind, before, path, names, among, built_ins),
+        _some_entries(kind, after, path, names, among, built_ins),
     )
 
 
@@ -267,15 +267,15 @@ def unmade_updates(kind: str, before: Values, after: Values, built_ins: Codes) -
         old = before.get(name)
         if old != new:
             changed = _updates(old, new) if old else len(new)
-            number += changed * (2 - len(_made(kind, name, built_ins)))
+            number += changed * (2 - len(_property_codes(kind, name, built_ins)))
     for name, old in before.items():
         if name not in after:
-            number += len(old) * (2 - len(_made(kind, name, built_ins)))
+            number += len(old) * (2 - len(_property_codes(kind, name, built_ins)))
     return number
 
 
 @functools.lru_cache(maxsize=4096)
-def _made(kind: str, name: str, built_ins: Codes) -> tuple[tuple[bytes, bool], ...]:
+def _property_codes(kind: str, name: str, built_ins: Codes) -> tuple[tuple[bytes, bool], ...]:
     """Return the codes of a property's indexes in `built_ins`, and whether each is descending."""
     both = zip(_builtin_codes(kind, name), (False, True), strict=True)
     return tuple((code, is_descending) for code, is_descending in both if code in built_ins)
@@ -286,7 +286,7 @@ def _updates(old: list[bytes], new: list[bytes]) -> int:
     return len(set(old) ^ set(new) if is_flag_same else set(old) | set(new))
 
 
-def _in_some(
+def _some_entries(
     kind: str,
     indexed: Values,
     path: bytes,
@@ -295,23 +295,23 @@ def _in_some(
     built_ins: Codes,
 ) -> Entries:
     """Return an entity's entries in composite indexes and in those of the named properties."""
-    found: Entries = {}
+    by_code: Entries = {}
     for name in names:
         column = indexed.get(name)
         if column is None:
             continue
-        for code, is_descending in _made(kind, name, built_ins):
-            found[code] = [
-                (values.complement(each) if is_descending else each) + path for each in column
+        for code, is_descending in _property_codes(kind, name, built_ins):
+            by_code[code] = [
+                (values.complement(value) if is_descending else value) + path for value in column
             ]
     for index in composites:
         listed = entries(index, path, indexed)
         if listed:
-            found[index.code] = listed
-    return found
+            by_code[index.code] = listed
+    return by_code
 
 
-def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
+def are_surely_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
     """Check quickly whether an entity is within the limits; False means a full check is needed."""
     columns = indexed.values()
     if max(map(len, columns), default=0) > 1:

@@ -80,7 +80,7 @@ def encode_path(key: protobufs.Key) -> bytes:
     parts: list[bytes] = []
     for element in key.path:
         if element.name:
-            parts += (named(element.kind), encode_text(element.name))
+            parts += (name_prefix(element.kind), encode_text(element.name))
         else:
             parts += (ELEMENT, encode_text(element.kind), _ID, encode_int64(element.id))
     parts.append(PATH_END)
@@ -88,14 +88,14 @@ def encode_path(key: protobufs.Key) -> bytes:
 
 
 @functools.lru_cache(maxsize=256)
-def named(kind: str) -> bytes:
+def name_prefix(kind: str) -> bytes:
     """Return the bytes before the name in an encoded element."""
     return ELEMENT + encode_text(kind) + _NAME
 
 
 def element(kind: str, name: str | int) -> bytes:
     if isinstance(name, str):
-        return named(kind) + encode_text(name)
+        return name_prefix(kind) + encode_text(name)
     return ELEMENT + encode_text(kind) + _ID + encode_int64(name)
 
 

@@ -49,34 +49,32 @@ def _add(mask: Mask, path: property_paths.Path) -> None:
     mask[path[-1]] = None
 
 
-def narrowed(entity: protobufs.Entity, mask: Mask) -> protobufs.Entity:
+def narrow(entity: protobufs.Entity, mask: Mask) -> protobufs.Entity:
     """Return an entity's key and the properties that a mask covers.
 
     An embedded entity is left out if the mask covers none of its properties.
     """
-    found = protobufs.Entity()
+    part = protobufs.Entity()
     if entity.HasField("key"):
-        found.key.CopyFrom(entity.key)
+        part.key.CopyFrom(entity.key)
     for name, inner in mask.items():
         value = _value(entity, name)
         if value is None:
             continue
         if inner is None:
-            found.properties[name].CopyFrom(value)
+            part.properties[name].CopyFrom(value)
         elif value.WhichOneof("value_type") == "entity_value":
-            _embed(found, name, value, narrowed(value.entity_value, inner))
-    return found
+            _embed(part, name, value, narrow(value.entity_value, inner))
+    return part
 
 
-def narrowed_bytes(stored: bytes, mask: Mask) -> bytes:
+def narrow_bytes(stored: bytes, mask: Mask) -> bytes:
     """Apply a mask to a serialized entity and serialize the result, key first."""
-    found = narrowed(protobufs.Entity.FromString(stored), mask)
-    return found.SerializeToString(deterministic=True)
+    part = narrow(protobufs.Entity.FromString(stored), mask)
+    return part.SerializeToString(deterministic=True)
 
 
-def merged(
-    stored: protobufs.Entity | None, given: protobufs.Entity, mask: Mask
-) -> protobufs.Entity:
+def merge(stored: protobufs.Entity | None, given: protobufs.Entity, mask: Mask) -> protobufs.Entity:
     """Return a stored entity after copying the covered part of a given entity into it.
 
     A property that the mask covers and the given entity lacks is removed. If a path leads through a
@@ -116,7 +114,7 @@ def _merge_inner(
     if stored is not None and stored.WhichOneof("value_type") == "entity_value":
         _merge(stored.entity_value, source, mask)
     elif given is not None and is_entity:
-        _embed(target, name, given, narrowed(source, mask))
+        _embed(target, name, given, narrow(source, mask))
 
 
 def _embed(

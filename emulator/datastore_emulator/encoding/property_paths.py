@@ -30,22 +30,24 @@ def parse(text: str) -> Path:
     names: list[str] = []
     position = 0
     while True:
-        found = _SEGMENT.match(text, position)
-        if found is None:
-            raise errors.InvalidArgument(f'"{_shown(text)}" is not a property path.')
-        names.append(_ESCAPED.sub(r"\1", found.group()))
-        position = found.end()
+        segment = _SEGMENT.match(text, position)
+        if segment is None:
+            raise errors.InvalidArgument(f'"{_shorten(text)}" is not a property path.')
+        names.append(_ESCAPED.sub(r"\1", segment.group()))
+        position = segment.end()
         if position == len(text):
             break
         if text[position] != ".":
-            raise errors.InvalidArgument(f'"{_shown(text)}" has a backslash that escapes nothing.')
+            raise errors.InvalidArgument(
+                f'"{_shorten(text)}" has a backslash that escapes nothing.'
+            )
         position += 1
         if len(names) > entities.MAX_NESTING:
-            raise errors.InvalidArgument(f'"{_shown(text)}" has too many levels.')
+            raise errors.InvalidArgument(f'"{_shorten(text)}" has too many levels.')
     for name in names:
         entities.check_property_name(name)
     return tuple(names)
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 100 else f"{text[:100]}..."  # noqa: PLR2004 - enough to recognize the text

@@ -47,13 +47,15 @@ def of_bytes(serialized: bytes, default: keys.Partition) -> RequestKey:
     )
 
 
-def written(key: protobufs.Key, default: keys.Partition, *, may_be_incomplete: bool) -> RequestKey:
+def of_mutation(
+    key: protobufs.Key, default: keys.Partition, *, may_be_incomplete: bool
+) -> RequestKey:
     """Check the key of a mutation: reserved names are read-only."""
-    found = of(key, default)
-    if not (found.path or may_be_incomplete):
+    request_key = of(key, default)
+    if not (request_key.path or may_be_incomplete):
         raise incomplete(key)
-    entities.refuse_reserved(found.reserved)
-    return found
+    entities.refuse_reserved(request_key.reserved)
+    return request_key
 
 
 def incomplete(key: protobufs.Key) -> errors.InvalidArgument:

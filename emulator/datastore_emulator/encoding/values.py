@@ -167,7 +167,7 @@ def from_number(number: float | None) -> protobufs.Value:
     return protobufs.Value(double_value=number)
 
 
-def projected(encoded: bytes) -> protobufs.Value:
+def project(encoded: bytes) -> protobufs.Value:
     """Convert an encoded value to the value that a projection query returns.
 
     Index entries do not distinguish timestamps from integers, so a timestamp is returned as integer

@@ -90,13 +90,13 @@ class Numbers:
         """Return the sum: an int if all numbers are integers and the sum fits in 64 bits."""
         if not self._has_doubles and self._integer in _INT64:
             return self._integer
-        return self._divided(1)
+        return self._quotient(1)
 
     def average(self) -> float | None:
         """Return the mean, or None if there are no numbers."""
-        return self._divided(self._count) if self._count else None
+        return self._quotient(self._count) if self._count else None
 
-    def _divided(self, divisor: int) -> float:
+    def _quotient(self, divisor: int) -> float:
         if self._endless is not None:
             return self._endless
         total = self._units + (self._integer << _UNIT_BITS)
@@ -119,7 +119,7 @@ def parse(query: protobufs.AggregationQuery) -> tuple[Aggregation, ...]:
             "The maximum number of aggregations allowed in an aggregation query is "
             f"{MAX_AGGREGATIONS}. Received: {len(query.aggregations)}"
         )
-    found: dict[str, Aggregation] = {}
+    by_alias: dict[str, Aggregation] = {}
     unnamed = 0
     for given in query.aggregations:
         alias = given.alias
@@ -127,10 +127,10 @@ def parse(query: protobufs.AggregationQuery) -> tuple[Aggregation, ...]:
             unnamed += 1
             alias = f"property_{unnamed}"
         entities.check_property_name(alias)
-        if alias in found:
+        if alias in by_alias:
             raise errors.InvalidArgument(f"Aggregation aliases contain duplicate alias: {alias}.")
-        found[alias] = _parse_one(given, alias)
-    return tuple(found.values())
+        by_alias[alias] = _parse_one(given, alias)
+    return tuple(by_alias.values())
 
 
 def _parse_one(given: protobufs.Aggregation, alias: str) -> Aggregation:
@@ -165,9 +165,9 @@ def run(
     lazy_indexes.check(plan, snapshot.definitions)
     paging = prepared_queries.paging(nested, query_cursors.header(nested, partition.encoded))
     walk = index_scan.IndexScan(snapshot, plan, paging, is_full=False, is_every_entry=True)
-    met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))
-    found = {each.alias: _number(each, met, numbers) for each in asked}
-    return AggregationAnswer(found, snapshot.version, plan, walk.entries)
+    met, numbers = _gather(walk, _Columns(plan, names), reads, _result_limit(paging, asked))
+    totals = {aggregation.alias: _number(aggregation, met, numbers) for aggregation in asked}
+    return AggregationAnswer(totals, snapshot.version, plan, walk.entries)
 
 
 def explain(
@@ -182,7 +182,7 @@ def explain(
 
 
 def _names(asked: tuple[Aggregation, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each.name for each in asked if each.name))
+    return tuple(dict.fromkeys(aggregation.name for aggregation in asked if aggregation.name))
 
 
 def _plan(
@@ -193,7 +193,7 @@ def _plan(
 ) -> query_plan.QueryPlan:
     """Plan a scan that reads the values of all named properties."""
     _check_names(parsed, names)
-    ordered = {each.name for each in parsed.orders} | set(parsed.projection)
+    ordered = {order.name for order in parsed.orders} | set(parsed.projection)
     missing = [name for name in names if name not in ordered]
     if missing and (nested.start_cursor or nested.end_cursor):
         # The cursor came from a scan of a different index.
@@ -216,14 +216,14 @@ def _check_names(parsed: parser.Query, names: tuple[str, ...]) -> None:
                 f"The aggregation over {name} requires {name} in the query's projection."
             )
         for branch in parsed.branches:
-            if [each for each, _ in branch.equalities].count(name) > 1:
+            if [other for other, _ in branch.equalities].count(name) > 1:
                 raise errors.Unimplemented(f"An aggregation over {name} with two equality filters")
 
 
-def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | None:
+def _result_limit(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | None:
     """Return how many results, including skipped ones, can affect the answer; None means all."""
-    counts = [each.most for each in asked]
-    known = [each for each in counts if each is not None]
+    counts = [aggregation.most for aggregation in asked]
+    known = [count for count in counts if count is not None]
     limits = [max(known)] if len(known) == len(counts) else []
     if paging.limit is not None:
         limits.append(paging.limit)
@@ -239,9 +239,9 @@ class _Columns:
 
     def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
         """Return each number in a position with the name of its property."""
-        parts = zip(self._plan.query.projection, self._plan.projected(position), strict=True)
-        found = ((name, values.number(part)) for name, part in parts if name in self.names)
-        return [(name, number) for name, number in found if number is not None]
+        parts = zip(self._plan.query.projection, self._plan.projected_values(position), strict=True)
+        numbers = ((name, values.number(part)) for name, part in parts if name in self.names)
+        return [(name, number) for name, number in numbers if number is not None]
 
 
 def _gather(

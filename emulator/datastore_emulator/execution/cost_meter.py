@@ -123,12 +123,12 @@ def bill_aggregation(entries: int) -> Bill:
 
 
 def _range_properties(query: parser.Query) -> set[str]:
-    found = {name for branch in query.branches for name in branch.inequalities}
+    names = {name for branch in query.branches for name in branch.inequalities}
     if any(branch.key_ranges != filters.EVERYTHING for branch in query.branches):
-        found.add(parser.KEY)
-    if found:
-        found.update(order.name for order in query.orders)
-    return found
+        names.add(parser.KEY)
+    if names:
+        names.update(order.name for order in query.orders)
+    return names
 
 
 class _Counters:
@@ -226,7 +226,9 @@ class Reading:
 
 
 def _flat(key: protobufs.Key) -> FlatPath:
-    return tuple(part for each in key.path for part in (each.kind, each.name or each.id))
+    return tuple(
+        part for element in key.path for part in (element.kind, element.name or element.id)
+    )
 
 
 class Meter:
@@ -256,7 +258,7 @@ class Meter:
     def reset(self) -> None:
         """Restart the total at zero. Open readings continue to count."""
         with self._lock:
-            self._all = tuple(each for each in self._all if each is not self._total)
+            self._all = tuple(other for other in self._all if other is not self._total)
             self._total = _Counters()
             self._all = (self._total, *self._all)
 
@@ -325,5 +327,5 @@ class Meter:
             yield reading
         finally:
             with self._lock:
-                self._all = tuple(each for each in self._all if each is not counters)
-                self._readings = tuple(each for each in self._readings if each is not reading)
+                self._all = tuple(other for other in self._all if other is not counters)
+                self._readings = tuple(other for other in self._readings if other is not reading)

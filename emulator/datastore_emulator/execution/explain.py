@@ -72,23 +72,23 @@ class Unfinished:
 
 def metrics(plan: query_plan.QueryPlan, work: Work | None = None) -> bytes:
     """Serialize ExplainMetrics with the plan, and with the work if the query ran."""
-    found = protobufs.ExplainMetrics()
-    for each in dict.fromkeys(_described(scan.index) for scan in _scans(plan)):
-        scope, properties = each
-        found.plan_summary.indexes_used.add().update(
+    message = protobufs.ExplainMetrics()
+    for description in dict.fromkeys(_describe(scan.index) for scan in _scans(plan)):
+        scope, properties = description
+        message.plan_summary.indexes_used.add().update(
             {"query_scope": scope, "properties": properties}
         )
-    found.plan_summary.SetInParent()
+    message.plan_summary.SetInParent()
     if work is not None:
-        _add_stats(found.execution_stats, work)
-    return found.SerializeToString()
+        _add_stats(message.execution_stats, work)
+    return message.SerializeToString()
 
 
 def _scans(plan: query_plan.QueryPlan) -> list[query_plan.Scan]:
     return [scan for branch in plan.branches for scan in branch.scans]
 
 
-def _described(index: indexes.Index | None) -> tuple[str, str]:
+def _describe(index: indexes.Index | None) -> tuple[str, str]:
     """Return the scope and properties of an index in the notation of Google's service."""
     if index is None:
         return "Collection group", f"({_KEY} ASC)"

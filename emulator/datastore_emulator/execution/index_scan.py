@@ -92,7 +92,7 @@ class IndexScan:
     def __iter__(self) -> Iterator[Hit]:
         if self._plan.query.distinct is not None:
             return self._groups()
-        return self._results(self._merged(self.paging.start))
+        return self._results(self._merge_branches(self.paging.start))
 
     @property
     def is_one_scan(self) -> bool:
@@ -168,13 +168,13 @@ class IndexScan:
         if start.after and not start.is_before:
             behind = self._behind_group(start.after)
             start = query_cursors.Position(behind)
-        hits = self._merged(start)
+        hits = self._merge_branches(start)
         steps = 0
         while (hit := next(hits, None)) is not None:
             if hit.position < behind:
                 steps += 1
                 if steps == merge_join.MAX_STEPS:
-                    hits = self._merged(query_cursors.Position(behind))
+                    hits = self._merge_branches(query_cursors.Position(behind))
                 continue
             if self._is_repeated(hit):
                 continue
@@ -185,8 +185,8 @@ class IndexScan:
         group = b"" if position == values.ABOVE else self._plan.group(position)
         return group + values.ABOVE
 
-    def _merged(self, start: query_cursors.Position) -> Iterator[Hit]:
-        walks = [self._branch(number, start) for number in range(len(self._plan.branches))]
+    def _merge_branches(self, start: query_cursors.Position) -> Iterator[Hit]:
+        walks = [self._branch_hits(number, start) for number in range(len(self._plan.branches))]
         if len(walks) == 1:
             return walks[0]
         return heapq.merge(*walks, key=operator.attrgetter("position"))
@@ -202,24 +202,26 @@ class IndexScan:
             self._name(scan), scan.prefix + low, scan.prefix + high, with_entities=with_entities
         )
 
-    def _counted(self, scan: query_plan.Scan, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
+    def _metered_rows(
+        self, scan: query_plan.Scan, low: bytes, high: bytes
+    ) -> Iterator[row_reader.Row]:
         for row in self._rows(scan, low, high, with_entities=False):
             self.entries += 1
             yield row
 
-    def _branch(self, number: int, start: query_cursors.Position) -> Iterator[Hit]:
+    def _branch_hits(self, number: int, start: query_cursors.Position) -> Iterator[Hit]:
         branch = self._plan.branches[number]
         segments = self._plan.segments(branch, start, self.paging.end)
-        hits = self._matched(number, segments)
+        hits = self._matching_hits(number, segments)
         return self._with_trailing(hits, start) if self._plan.trailing else hits
 
-    def _matched(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+    def _matching_hits(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
         branch = self._plan.branches[number]
         if branch.single is not None:
-            return self._single(number, segments)
+            return self._entity_hits(number, segments)
         if len(branch.scans) == 1 and not branch.spans:
-            return self._scanned(number, segments)
-        return self._joined(number, segments)
+            return self._scan_hits(number, segments)
+        return self._join_hits(number, segments)
 
     def _with_trailing(self, hits: Iterator[Hit], start: query_cursors.Position) -> Iterator[Hit]:
         """Yield each hit once for each combination of the entity's values after the key."""
@@ -247,7 +249,7 @@ class IndexScan:
         is_plain = len(self._plan.branches) == 1 and self._plan.query.distinct is None
         return is_plain and not self.paging.offset
 
-    def _scanned(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+    def _scan_hits(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
         """Yield all rows of one scan."""
         plan = self._plan
         branch = plan.branches[number]
@@ -265,15 +267,17 @@ class IndexScan:
                 position = plan.position(branch, suffix) if branch.constants else suffix
                 yield Hit(position, entity_id, is_multiple, proto, meta, version, number, suffix)
 
-    def _joined(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+    def _join_hits(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
         """Yield the suffixes that all scans share and whose values lie within their spans."""
         branch = self._plan.branches[number]
         for low, high in segments:
-            for suffix, entity_id, is_multiple in merge_join.Join(self._counted, branch, low, high):
+            for suffix, entity_id, is_multiple in merge_join.Join(
+                self._metered_rows, branch, low, high
+            ):
                 position = self._plan.position(branch, suffix)
                 yield Hit(position, entity_id, is_multiple, None, None, 0, number, suffix)
 
-    def _single(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+    def _entity_hits(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
         """Yield the suffixes of the only entity that a branch can match."""
         plan = self._plan
         branch = plan.branches[number]
@@ -283,8 +287,8 @@ class IndexScan:
             return
         self.documents += 1
         indexed = indexes.indexed_values(row_reader.parse(stored.proto), plan.query.partition)
-        found = sorted(_suffixes(branch, path, indexed))
-        for suffix in found:
+        suffixes = sorted(_suffixes(branch, path, indexed))
+        for suffix in suffixes:
             if any(low <= suffix < high for low, high in segments):
                 position = plan.position(branch, suffix)
                 # The entity is marked as multiple, because another branch may also match it.
@@ -329,10 +333,10 @@ def _suffixes(
         if scan.index is None:
             return {path}
         cut = len(scan.prefix)
-        found = {
+        suffixes = {
             entry[cut:]
             for entry in indexes.entries(scan.index, path, indexed)
             if entry.startswith(scan.prefix)
         }
-        common = found if common is None else common & found
-    return {suffix for suffix in common or () if branch.meets(suffix)}
+        common = suffixes if common is None else common & suffixes
+    return {suffix for suffix in common or () if branch.contains(suffix)}

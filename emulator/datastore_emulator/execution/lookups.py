@@ -14,7 +14,7 @@ from datastore_emulator.storage import read_sets, row_reader
 MAX_BYTES = 3_000_000  # Size limit of one response
 
 
-def lookup(
+def answer(
     snapshot: row_reader.RowReader | row_reader.PointRead,
     asked: list[bytes],
     encoded: list[bytes],
@@ -50,7 +50,7 @@ def lookup(
             size += len(part)
         else:
             proto = (
-                stored.proto if mask is None else property_masks.narrowed_bytes(stored.proto, mask)
+                stored.proto if mask is None else property_masks.narrow_bytes(stored.proto, mask)
             )
             size += _splice(parts, given, proto, stored.meta)
     parts.append(protobufs.field(7, protobufs.timestamp(snapshot.version)))

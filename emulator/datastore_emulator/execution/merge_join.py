@@ -35,15 +35,15 @@ class Join:
         agreed = 0
         turn = 0
         while True:
-            found = seekers[turn].seek(target)
-            if found is None:
+            row = seekers[turn].seek(target)
+            if row is None:
                 return
-            suffix, entity_id, multiple = found
+            suffix, entity_id, multiple = row
             if suffix == target and agreed:
                 agreed += 1
                 is_multiple |= multiple
             else:
-                target, agreed, is_multiple = self._branch.sought(suffix), 1, multiple
+                target, agreed, is_multiple = self._branch.next_suffix(suffix), 1, multiple
                 if target != suffix:
                     agreed = 0
                     continue

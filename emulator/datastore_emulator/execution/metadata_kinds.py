@@ -103,12 +103,12 @@ class MetadataView(row_reader.RowReader):
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
         del with_entities  # Entities are always included, because they are computed and cheap
         partition = keys.decode(encoded)[0]
-        found: dict[str, Callable[[keys.Partition, bytes], Iterator[tuple[bytes, bytes]]]] = {
+        sources: dict[str, Callable[[keys.Partition, bytes], Iterator[tuple[bytes, bytes]]]] = {
             NAMESPACE: self._namespaces,
             KIND: self._kinds,
             PROPERTY: functools.partial(self._properties, high=high),
         }
-        for path, written in found[self._kind](partition, low):
+        for path, written in sources[self._kind](partition, low):
             if path >= high:
                 return
             if path < low:
@@ -118,7 +118,7 @@ class MetadataView(row_reader.RowReader):
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
         """Return the number of rows in a range of the kind's keys, counting at most `most`."""
-        return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
+        return row_reader.count_rows(self.scan(name, low, high, with_entities=False), most)
 
     def _namespaces(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
         database = keys.Partition(partition.project, partition.database).encoded
@@ -126,10 +126,10 @@ class MetadataView(row_reader.RowReader):
         start = _first_text(NAMESPACE, low)
         key = None if start is None else self._first_key(database + start, database)
         while key is not None:
-            found = keys.decode(key)[0]
-            path = keys.element(NAMESPACE, found.namespace or _DEFAULT_NAMESPACE)
+            existing = keys.decode(key)[0]
+            path = keys.element(NAMESPACE, existing.namespace or _DEFAULT_NAMESPACE)
             yield path + keys.PATH_END, b""
-            key = self._first_key(found.encoded + values.ABOVE, database)
+            key = self._first_key(existing.encoded + values.ABOVE, database)
 
     def _first_key(self, low: bytes, database: bytes) -> bytes | None:
         """Return the first entity key at or after `low` in a database."""
@@ -168,7 +168,7 @@ class MetadataView(row_reader.RowReader):
                     continue
                 types = {text: None for tag, text in _REPRESENTATIONS if has_tag(tag)}
                 if types:
-                    yield path, _written(list(types))
+                    yield path, _serialize(list(types))
 
     def _tags_in_indexes(self, partition: keys.Partition, kind: str) -> Iterator[_Tags]:
         start = keys.encode_text(kind)
@@ -181,12 +181,12 @@ class MetadataView(row_reader.RowReader):
                 )
 
     def _tags_in_entities(self, partition: keys.Partition, kind: str) -> Iterator[_Tags]:
-        found: dict[str, set[bytes]] = {}
+        tags: dict[str, set[bytes]] = {}
         for _, indexed in self._source.indexed_values(partition, kind):
             for name, column in indexed.items():
-                found.setdefault(name, set()).update(each[:1] for each in column)
-        for name in sorted(found, key=keys.encode_text):
-            yield name, found[name].__contains__
+                tags.setdefault(name, set()).update(value[:1] for value in column)
+        for name in sorted(tags, key=keys.encode_text):
+            yield name, tags[name].__contains__
 
     def _has_entry(self, partition: keys.Partition, index: indexes.Index, tag: bytes = b"") -> bool:
         name = (partition.encoded, index.code)
@@ -200,7 +200,7 @@ def _first_text(kind: str, low: bytes) -> bytes | None:
 
     The default namespace's id sorts before all names.
     """
-    named = keys.named(kind)
+    named = keys.name_prefix(kind)
     if low <= named:
         return b""
     if not low.startswith(named):
@@ -209,7 +209,7 @@ def _first_text(kind: str, low: bytes) -> bytes | None:
     return low[len(named) : end]
 
 
-def _written(types: list[str]) -> bytes:
+def _serialize(types: list[str]) -> bytes:
     """Serialize the properties of a `__property__` entity."""
     entity = protobufs.Entity()
     array = entity.properties["property_representation"].array_value.values

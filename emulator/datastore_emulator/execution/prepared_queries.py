@@ -54,26 +54,26 @@ def prepare(
     """
     known = snapshot.definitions.plans
     asked = partition, message.SerializeToString(deterministic=True)
-    found: Prepared | None = known.get(asked)
-    if found is not None:
-        return snapshot, reads, found
+    prepared: Prepared | None = known.get(asked)
+    if prepared is not None:
+        return snapshot, reads, prepared
     parsed = parser.parse(message, partition)
     source, query, reads = metadata_kinds.source_of(snapshot, parsed, reads)
     plan = _plan(source, query)
     lazy_indexes.check(plan, snapshot.definitions)
     header = query_cursors.header(message, partition.encoded)
-    found = Prepared(plan.query, plan, header, paging(message, header))
+    prepared = Prepared(plan.query, plan, header, paging(message, header))
     if source is not snapshot:
-        return source, reads, found
-    _keep(known, asked, found)
-    return snapshot, reads, found
+        return source, reads, prepared
+    _keep(known, asked, prepared)
+    return snapshot, reads, prepared
 
 
-def _keep(known: dict[_Asked, Any], asked: _Asked, found: object) -> None:
+def _keep(known: dict[_Asked, Any], asked: _Asked, prepared: object) -> None:
     if len(asked[1]) <= _LONGEST_KEPT:
         if len(known) >= _MOST_KEPT:
             known.clear()
-        known[asked] = found
+        known[asked] = prepared
 
 
 def _plan(snapshot: row_reader.RowReader, query: parser.Query) -> query_plan.QueryPlan:

@@ -40,7 +40,7 @@ class QueryAnswer(NamedTuple):
     documents: int
 
     @property
-    def met(self) -> int:
+    def result_count(self) -> int:
         """The number of results found, including skipped results."""
         return len(self.positions) + self.skipped
 
@@ -194,7 +194,7 @@ class _Renderer:
             key = self._plan.query.partition.encoded + self._plan.path(hit.position)
             self._reads.entities[key] = version
         if self._mask is not None:
-            proto = property_masks.narrowed_bytes(proto, self._mask)
+            proto = property_masks.narrow_bytes(proto, self._mask)
         return protobufs.field(1, proto) + meta
 
     def _key_only(self, hit: index_scan.Hit) -> bytes:
@@ -218,9 +218,9 @@ class _Renderer:
     def _write_projection(self, hit: index_scan.Hit) -> bytes:
         entity = protobufs.Entity()
         entity.key.MergeFromString(self._key(hit))
-        projected = self._plan.projected(hit.position)
+        projected = self._plan.projected_values(hit.position)
         for name, encoded in zip(self._plan.query.projection, projected, strict=True):
-            entity.properties[name].CopyFrom(values.projected(encoded))
+            entity.properties[name].CopyFrom(values.project(encoded))
         return protobufs.field(1, entity.SerializeToString(deterministic=True))
 
     def _key(self, hit: index_scan.Hit) -> bytes:

@@ -61,7 +61,7 @@ class QueryRunner:
 
     def query(self, request: protobufs.RunQueryRequest, partition: keys.Partition) -> bytes:
         """Answer RunQuery."""
-        asked = repeated_queries.asked(request)
+        asked = repeated_queries.identity(request)
         known = self._repeated.find(asked)
         if known is not None:
             self._meter.count_query(known.bill, known.entries, known.keys_of)
@@ -72,10 +72,12 @@ class QueryRunner:
         with self._reading(request, partition) as (snapshot, reads, began):
             if _is_plan_only(request):
                 plan = prepared_queries.plan_only(snapshot, request.query, partition)
-                return self._planned(plan, parsed, began)
+                return self._plan_response(plan, parsed, began)
             answer = query_batches.run_query(snapshot, request, partition, reads, mask)
             change = snapshot.last_change
-        bill = cost_meter.bill_query(answer.plan.query, met=answer.met, entries=answer.entries)
+        bill = cost_meter.bill_query(
+            answer.plan.query, met=answer.result_count, entries=answer.entries
+        )
         self._meter.count_query(bill, answer.entries, answer.keys)
         if not request.HasField("explain_options"):
             response = _response(answer.content, parsed, began)
@@ -95,7 +97,7 @@ class QueryRunner:
         started = self._stopwatch()
         with self._reading(request, partition) as (snapshot, reads, began):
             if _is_plan_only(request):
-                return self._planned(
+                return self._plan_response(
                     aggregations.explain(snapshot, query, partition), parsed, began
                 )
             answer = aggregations.run(snapshot, query, partition, reads)
@@ -107,7 +109,7 @@ class QueryRunner:
         work = explain.Work(1, 0, answer.entries, seconds, bill)
         return _response(answer.content(), parsed, began, explain.metrics(answer.plan, work))
 
-    def _planned(self, plan: query_plan.QueryPlan, parsed: bytes, began: bytes) -> bytes:
+    def _plan_response(self, plan: query_plan.QueryPlan, parsed: bytes, began: bytes) -> bytes:
         self._meter.count(reads=cost_meter.PLAN_READS)
         return _response(b"", parsed, began, explain.metrics(plan))
 

@@ -52,11 +52,11 @@ class RepeatedQueries:
     def find(self, asked: bytes) -> KnownAnswer | None:
         """Return the current answer to a request, if it is known."""
         change, answers = self._known
-        found = answers.get(asked)
-        if found is None:
+        answer = answers.get(asked)
+        if answer is None:
             return None
         self._store.wait_for_checkpoint()
-        return found if self._store.last_change() == change else None
+        return answer if self._store.last_change() == change else None
 
     def keep(self, asked: bytes, change: row_reader.LastChange, answer: KnownAnswer) -> None:
         """Keep the answer that a snapshot with this last change gave."""
@@ -69,9 +69,9 @@ class RepeatedQueries:
         answers[asked] = answer
 
 
-def asked(request: protobufs.RunQueryRequest) -> bytes:
+def identity(request: protobufs.RunQueryRequest) -> bytes:
     """Return the bytes that identify a request, or b"" if its answer must not be kept."""
-    if request.HasField("explain_options") or fault_plans.cuts_batches():
+    if request.HasField("explain_options") or fault_plans.has_batch_limit():
         return b""
     if request.read_options.WhichOneof("consistency_type") not in (None, "read_consistency"):
         return b""

@@ -88,7 +88,7 @@ class Plan:
             return list(self._log)
 
     @property
-    def held(self) -> int:
+    def pending_count(self) -> int:
         """The number of struck calls whose fault has not finished."""
         with self._lock:
             return self._held
@@ -150,25 +150,25 @@ class Plan:
 
     def _next(self, place: str, *, is_point: bool) -> Injection | None:
         """Count a call or a pass of a point, and return the fault to inject."""
-        found = None
+        first = None
         with self._lock:
             if not self._is_installed:
                 return None
             for position, rule in enumerate(self.rules):
                 if rule.place != place and (rule.place or is_point):
                     continue
-                if self._strikes(position) and found is None:
-                    found = position
-            if found is None:
+                if self._count_call(position) and first is None:
+                    first = position
+            if first is None:
                 return None
-            action = self.rules[found].action
-            injection = Injection(place, self._counts[found], found, action.value)
+            action = self.rules[first].action
+            injection = Injection(place, self._counts[first], first, action.value)
             self._log.append(injection)
             self._held += 1
         _logger.info("%s", injection)
         return injection
 
-    def _strikes(self, position: int) -> bool:
+    def _count_call(self, position: int) -> bool:
         rule = self.rules[position]
         self._counts[position] += 1
         if rule.times is not None and self._struck[position] >= rule.times:
@@ -256,6 +256,6 @@ def batch_size(most: int) -> int:
     return most if cut is None else min(cut, most)
 
 
-def cuts_batches() -> bool:
+def has_batch_limit() -> bool:
     """Return whether a rule that limits batches strikes the current call."""
     return bool(_installed) and getattr(_in_hand, "batch", None) is not None

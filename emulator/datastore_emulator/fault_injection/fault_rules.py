@@ -133,7 +133,7 @@ def parse(document: object) -> tuple[int, tuple[Rule, ...]]:
     _only(document, {"seed", "rules"}, "the plan")
     seed = _take(document, "seed", int, "seed", 0)
     listed = _take(document, "rules", list, "rules", [])
-    return seed, tuple(_rule(each, f"rules[{n}]") for n, each in enumerate(listed))
+    return seed, tuple(_rule(rule, f"rules[{n}]") for n, rule in enumerate(listed))
 
 
 def _rule(given: object, where: str) -> Rule:
@@ -221,11 +221,11 @@ def _choice(given: Mapping[str, object], name: str, known: Iterable[str], where:
 
 
 def _take(given: Mapping[str, object], name: str, kind: type[_T], where: str, default: _T) -> _T:
-    found = given.get(name, default)
-    if not isinstance(found, kind) or isinstance(found, bool):
+    value = given.get(name, default)
+    if not isinstance(value, kind) or isinstance(value, bool):
         names = {int: "an integer", list: "a list", str: "a string"}
         raise _wrong(where, f"is not {names[kind]}")
-    return found
+    return value
 
 
 def _only(given: Mapping[str, object], known: Iterable[str], where: str) -> None:
@@ -235,9 +235,9 @@ def _only(given: Mapping[str, object], known: Iterable[str], where: str) -> None
 
 
 def _at_most_one(given: Mapping[str, object], names: Iterable[str], where: str) -> None:
-    found = [name for name in names if name in given]
-    if len(found) > 1:
-        raise _wrong(where, f"has both {found[0]} and {found[1]}")
+    given_names = [name for name in names if name in given]
+    if len(given_names) > 1:
+        raise _wrong(where, f"has both {given_names[0]} and {given_names[1]}")
 
 
 def _wrong(where: str, why: str) -> errors.InvalidArgument:

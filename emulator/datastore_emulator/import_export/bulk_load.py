@@ -38,19 +38,21 @@ def load(
         errors.DatastoreError: An entity is refused. Earlier batches remain stored.
     """
     loaded = 0
-    for batch in _batches(_checked(given, default)):
+    for batch in _batches(_checked_entities(given, default)):
         with store.write() as writer:
             put(writer, batch)
         loaded += len(batch)
     return loaded
 
 
-def _checked(given: Iterable[protobufs.Entity], default: keys.Partition) -> Iterator[Checked]:
+def _checked_entities(
+    given: Iterable[protobufs.Entity], default: keys.Partition
+) -> Iterator[Checked]:
     for number, entity in enumerate(given, start=1):
         try:
             own = _default_of(entity.key, default)
             partition = entities.check_written_key(entity.key, own, may_be_incomplete=True)
-            yield partition, entities.normalized(entity, partition, own)
+            yield partition, entities.normalize(entity, partition, own)
         except errors.DatastoreError as error:
             raise type(error)(f"Entity {number}: {error.message}") from error
 
@@ -68,9 +70,9 @@ def _default_of(key: protobufs.Key, default: keys.Partition) -> keys.Partition:
 def _batches(checked: Iterator[Checked]) -> Iterator[list[Checked]]:
     for first in checked:
         batch, size = [first], first[1].ByteSize()
-        for each in itertools.islice(checked, BATCH - 1):
-            batch.append(each)
-            size += each[1].ByteSize()
+        for item in itertools.islice(checked, BATCH - 1):
+            batch.append(item)
+            size += item[1].ByteSize()
             if size >= BATCH_BYTES:
                 break
         yield batch

@@ -59,11 +59,11 @@ class Digest:
 
     def add(self, lines: bytes) -> int:
         """Add complete lines and return their number."""
-        found = lines.count(b"\n")
+        number = lines.count(b"\n")
         self._hash.update(lines)
-        self.entities += found
+        self.entities += number
         self.bytes += len(lines)
-        return found
+        return number
 
     @property
     def sha256(self) -> str:
@@ -114,7 +114,7 @@ def _writing(path: Path) -> Iterator[BinaryIO]:
         os.fsync(descriptor)
 
 
-def begin(root: Path, name: str) -> tuple[ExportDraft, int]:
+def begin_draft(root: Path, name: str) -> tuple[ExportDraft, int]:
     """Create a hidden folder that stays locked while its writer is alive."""
     path = root / f".{name}.partial"
     turn = os.open(root, os.O_RDONLY)
@@ -144,16 +144,16 @@ def _remove_abandoned(root: Path) -> None:
             os.close(lock)
 
 
-def make(folder: Path, root: Path) -> None:
+def make_folder(folder: Path, root: Path) -> None:
     """Create a folder below the root, including missing parents, and sync it to disk."""
     path = root
     for part in folder.relative_to(root).parts:
         parent, path = path, path / part
         path.mkdir(mode=0o700, exist_ok=True)
-        sync(parent)
+        sync_folder(parent)
 
 
-def sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Sync the file names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -162,7 +162,7 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def described(content: BinaryIO, url: str) -> Contents:
+def read_contents(content: BinaryIO, url: str) -> Contents:
     """Read the metadata file of an export and return the export's contents.
 
     Raises:

@@ -101,15 +101,15 @@ class Folder:
             errors.Unavailable: Writing to the disk failed.
         """
         root = self._existing_root()
-        with _translated():
+        with _translating():
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            draft, lock = export_files.begin(root, name)
+            draft, lock = export_files.begin_draft(root, name)
             try:
                 yield draft
-                export_files.sync(draft.path)
-                export_files.make(parent, root)
+                export_files.sync_folder(draft.path)
+                export_files.make_folder(parent, root)
                 draft.path.rename(parent / name)
-                export_files.sync(parent)
+                export_files.sync_folder(parent)
             finally:
                 shutil.rmtree(draft.path, ignore_errors=True)
                 os.close(lock)
@@ -129,7 +129,7 @@ class Folder:
         path = self.place(url, field)
         try:
             with export_files.reading(path) as file:
-                contents = export_files.described(file, url)
+                contents = export_files.read_contents(file, url)
         except FileNotFoundError:
             raise errors.NotFound(f"{field}: no export exists at {url}.") from None
         except OSError as error:
@@ -161,7 +161,7 @@ def _check_part(part: str, field: str) -> None:
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _translating() -> Iterator[None]:
     try:
         yield
     except OSError as error:

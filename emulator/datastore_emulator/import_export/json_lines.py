@@ -51,7 +51,7 @@ class Selection:
     namespace: str | None = None
     kind: str | None = None
 
-    def holds(self, partition: keys.Partition) -> bool:
+    def contains(self, partition: keys.Partition) -> bool:
         """Return whether a partition is selected."""
         return (
             self.project in (None, partition.project)
@@ -59,7 +59,7 @@ class Selection:
             and self.namespace in (None, partition.namespace)
         )
 
-    def holds_kind(self, kind: str) -> bool:
+    def contains_kind(self, kind: str) -> bool:
         """Return whether a kind is selected."""
         return self.kind in (None, kind)
 
@@ -67,10 +67,10 @@ class Selection:
 class Selected(Protocol):
     """Decides which entities an export contains."""
 
-    def holds(self, partition: keys.Partition) -> bool:
+    def contains(self, partition: keys.Partition) -> bool:
         """Return whether a partition is selected."""
 
-    def holds_kind(self, kind: str) -> bool:
+    def contains_kind(self, kind: str) -> bool:
         """Return whether a kind is selected."""
 
 
@@ -104,12 +104,12 @@ def pieces(snapshot: row_reader.RowReader, selection: Selected) -> Iterator[byte
 
 def _lines(snapshot: row_reader.RowReader, selection: Selected) -> Iterator[bytes]:
     for partition in snapshot.partitions():
-        if not selection.holds(partition):
+        if not selection.contains(partition):
             continue
         low = partition.encoded
-        found = snapshot.scan((low, None), low, low + keys.ABOVE, with_entities=True)
-        for key, _, _, proto, meta, _ in found:
-            if selection.holds_kind(keys.kind_of(key[len(low) :])):
+        rows = snapshot.scan((low, None), low, low + keys.ABOVE, with_entities=True)
+        for key, _, _, proto, meta, _ in rows:
+            if selection.contains_kind(keys.kind_of(key[len(low) :])):
                 yield _line((proto or b""), (meta or b""))
 
 
@@ -201,7 +201,7 @@ def _check(given: protobufs.Entity) -> bulk_load.Checked:
     named = given.key.partition_id
     default = entities.request_partition(named.project_id, named.database_id)
     partition = entities.check_written_key(given.key, default, may_be_incomplete=False)
-    return partition, entities.normalized(given, partition, default)
+    return partition, entities.normalize(given, partition, default)
 
 
 def _parse(line: bytes) -> protobufs.Entity:
@@ -235,7 +235,7 @@ def read_lines(source: Any) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def spooled(source: Any) -> Iterator[Any]:
+def spooling(source: Any) -> Iterator[Any]:
     """Read all data of a slow source before the import, and keep it on disk if it is large.
 
     An import holds the write lock, so it must not wait for a client that is still sending data.

@@ -44,7 +44,7 @@ class Range(NamedTuple):
     is_low_open: bool = False
     is_high_open: bool = False
 
-    def narrowed(self, operator: int, value: bytes) -> Range:
+    def narrow(self, operator: int, value: bytes) -> Range:
         """Return the part of the range that also satisfies an inequality."""
         if operator in (_GT, _GE):
             is_open = operator == _GT
@@ -131,15 +131,21 @@ def parse(given: protobufs.Filter, partition: keys.Partition) -> Filter:
         errors.InvalidArgument: The filter is invalid, regardless of the stored data.
     """
     tally: dict[int, int] = collections.defaultdict(int)
-    found = _read(given, partition, tally)
+    conjunctions = _read(given, partition, tally)
     _check_tally(tally)
-    ancestor = _ancestor_of(found[0])
-    if any(_ancestor_of(each) != ancestor for each in found[1:]):
+    ancestor = _ancestor_of(conjunctions[0])
+    if any(_ancestor_of(conjunction) != ancestor for conjunction in conjunctions[1:]):
         raise errors.InvalidArgument("All disjunctions must have the same HAS_ANCESTOR filter.")
     return Filter(
-        branches=tuple(dict.fromkeys(map(_branch, found)) if found[1:] else map(_branch, found)),
+        branches=tuple(
+            dict.fromkeys(map(_branch, conjunctions))
+            if conjunctions[1:]
+            else map(_branch, conjunctions)
+        ),
         ancestor=ancestor,
-        names=frozenset(condition.name for each in found for condition in each),
+        names=frozenset(
+            condition.name for conjunction in conjunctions for condition in conjunction
+        ),
     )
 
 
@@ -147,7 +153,7 @@ def _check_tally(tally: dict[int, int]) -> None:
     if tally[NOT_EQUAL] > 1:
         raise errors.InvalidArgument("A query may have only one NOT_EQUAL filter.")
     if tally[NOT_IN] and (
-        tally[NOT_IN] > 1 or any(tally[each] for each in (_ANY_OF, IN, NOT_EQUAL))
+        tally[NOT_IN] > 1 or any(tally[operator] for operator in (_ANY_OF, IN, NOT_EQUAL))
     ):
         raise errors.InvalidArgument(
             "A NOT_IN filter cannot be combined with OR, IN, NOT_EQUAL or another NOT_IN."
@@ -177,21 +183,21 @@ def _read_composite(
         raise errors.InvalidArgument("A composite filter must have at least one filter.")
     parts = [_read(part, partition, tally) for part in given.filters]
     if given.op == _AND:
-        return functools.reduce(_conjoined, parts)
+        return functools.reduce(_conjoin, parts)
     tally[_ANY_OF] += len(parts) > 1
-    return _bounded(each for part in parts for each in part)
+    return _deduplicate(conjunction for part in parts for conjunction in part)
 
 
-def _conjoined(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction]:
+def _conjoin(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction]:
     for one in left:
         for other in right:
             if _ancestor_of(one) is not None and _ancestor_of(other) is not None:
                 raise errors.InvalidArgument("duplicate ancestor or parent constraint")
-    return _bounded(one | other for one in left for other in right)
+    return _deduplicate(one | other for one in left for other in right)
 
 
-def _bounded(found: Iterable[Conjunction]) -> list[Conjunction]:
-    unique = list(dict.fromkeys(found))
+def _deduplicate(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
+    unique = list(dict.fromkeys(conjunctions))
     if len(unique) > MAX_DISJUNCTIONS:
         raise errors.InvalidArgument(
             f"The query has more than {MAX_DISJUNCTIONS} disjunctions in disjunctive normal form."
@@ -200,9 +206,9 @@ def _bounded(found: Iterable[Conjunction]) -> list[Conjunction]:
 
 
 def _ancestor_of(conjunction: Conjunction) -> bytes | None:
-    for each in conjunction:
-        if each.operator == HAS_ANCESTOR:
-            return each.value
+    for condition in conjunction:
+        if condition.operator == HAS_ANCESTOR:
+            return condition.value
     return None
 
 
@@ -219,10 +225,10 @@ def _read_property(
     tally[operator] += 1
     if operator == IN:
         members = _members(name, "IN", given.value, partition)
-        return _bounded(frozenset((Condition(name, IN, each),)) for each in sorted(members))
+        return _deduplicate(frozenset((Condition(name, IN, member),)) for member in sorted(members))
     if operator == NOT_IN:
         members = _members(name, "NOT_IN", given.value, partition)
-        return [frozenset(Condition(name, NOT_EQUAL, each) for each in members)]
+        return [frozenset(Condition(name, NOT_EQUAL, member) for member in members)]
     return [frozenset((Condition(name, operator, _operand(name, given.value, partition)),))]
 
 
@@ -236,7 +242,7 @@ def _members(
     if operator == "NOT_IN" and len(value.array_value.values) > MAX_EXCLUDED:
         raise errors.InvalidArgument(f"A NOT_IN filter takes at most {MAX_EXCLUDED} values.")
     _check_is_indexed(name, value)
-    return [_operand(name, each, partition) for each in value.array_value.values]
+    return [_operand(name, element, partition) for element in value.array_value.values]
 
 
 def _operand(name: str, value: protobufs.Value, partition: keys.Partition) -> bytes:
@@ -276,25 +282,25 @@ def _branch(conjunction: Conjunction) -> Disjunct:
     compared: set[str] = set()
     is_key_equal = False
     ranges: dict[str, Ranges] = {}
-    for each in sorted(conjunction):
-        is_equal = each.operator in (EQUAL, IN)
-        if each.operator == EQUAL:
-            compared.add(each.name)
-        if is_equal and each.name != KEY:
-            equalities.add((each.name, each.value))
-        elif each.operator != HAS_ANCESTOR:
+    for condition in sorted(conjunction):
+        is_equal = condition.operator in (EQUAL, IN)
+        if condition.operator == EQUAL:
+            compared.add(condition.name)
+        if is_equal and condition.name != KEY:
+            equalities.add((condition.name, condition.value))
+        elif condition.operator != HAS_ANCESTOR:
             is_key_equal = is_key_equal or is_equal
-            ranges[each.name] = _narrowed(ranges.get(each.name, EVERYTHING), each)
+            ranges[condition.name] = _narrow(ranges.get(condition.name, EVERYTHING), condition)
     if not ranges:
         return Disjunct(tuple(sorted(equalities)), compared=frozenset(compared))
     key_ranges = ranges.pop(KEY, EVERYTHING)
-    equalities |= {(name, point) for name, found in ranges.items() for point in _points(found)}
+    equalities |= {(name, point) for name, parts in ranges.items() for point in _points(parts)}
     ranges = {
-        name: found
-        for name, found in ranges.items()
+        name: parts
+        for name, parts in ranges.items()
         # If an equality fixes a value that lies in the range, that value also satisfies the
         # inequality.
-        if not any(name == other and _contain(found, value) for other, value in equalities)
+        if not any(name == other and _has_value(parts, value) for other, value in equalities)
     }
     inequalities = set(ranges)
     if key_ranges != EVERYTHING and not _points(key_ranges) and not is_key_equal:
@@ -308,18 +314,18 @@ def _branch(conjunction: Conjunction) -> Disjunct:
     )
 
 
-def _narrowed(ranges: Ranges, condition: Condition) -> Ranges:
+def _narrow(ranges: Ranges, condition: Condition) -> Ranges:
     """Return the parts of the ranges that also satisfy a condition."""
     operator, value = condition.operator, condition.value
     parts: list[Range] = []
-    for each in ranges:
+    for part in ranges:
         if operator == NOT_EQUAL:
-            parts += (each.narrowed(_LT, value), each.narrowed(_GT, value))
+            parts += (part.narrow(_LT, value), part.narrow(_GT, value))
         elif operator in (EQUAL, IN):
-            parts.append(each.narrowed(_GE, value).narrowed(_LE, value))
+            parts.append(part.narrow(_GE, value).narrow(_LE, value))
         else:
-            parts.append(each.narrowed(operator, value))
-    return tuple(each for each in parts if not each.is_empty)
+            parts.append(part.narrow(operator, value))
+    return tuple(part for part in parts if not part.is_empty)
 
 
 def _points(ranges: Ranges) -> list[bytes]:
@@ -328,5 +334,5 @@ def _points(ranges: Ranges) -> list[bytes]:
     return [] if low is None else [low]
 
 
-def _contain(ranges: Ranges, value: bytes) -> bool:
-    return any(each.contains(value) for each in ranges)
+def _has_value(ranges: Ranges, value: bytes) -> bool:
+    return any(part.contains(value) for part in ranges)

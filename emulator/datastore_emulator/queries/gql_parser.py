@@ -68,8 +68,8 @@ class _Parser:
             parsed.nested_query.SetInParent()
             self._from(parsed.nested_query)
             self._where(parsed.nested_query)
-        for each, name in sums:
-            each.name = self._name(name)
+        for reference, name in sums:
+            reference.name = self._name(name)
         self._end()
         return parsed
 
@@ -80,7 +80,7 @@ class _Parser:
     def _query(self) -> protobufs.Query:
         query = protobufs.Query()
         self._tokens.require("SELECT")
-        grouped, projected = self._selected()
+        grouped, projected = self._selection()
         self._from(query)
         for parts in grouped:
             query.distinct_on.add(name=self._name(parts))
@@ -115,7 +115,7 @@ class _Parser:
             if not self._tokens.take(","):
                 return sums
 
-    def _selected(self) -> tuple[list[Parts], list[Parts]]:
+    def _selection(self) -> tuple[list[Parts], list[Parts]]:
         """Take what follows SELECT; return the grouping and the projected properties."""
         if not self._tokens.take("DISTINCT"):
             return [], self._all_or_properties()
@@ -159,13 +159,13 @@ class _Parser:
         filters = [self._conjunction()]
         while self._tokens.take("OR"):
             filters.append(self._conjunction())
-        return _joined(_OR, filters)
+        return _combine(_OR, filters)
 
     def _conjunction(self) -> protobufs.Filter:
         filters = [self._term()]
         while self._tokens.take("AND"):
             filters.append(self._term())
-        return _joined(_AND, filters)
+        return _combine(_AND, filters)
 
     def _term(self) -> protobufs.Filter:
         if self._tokens.next.type != "(":
@@ -227,11 +227,11 @@ class _Parser:
             return
         is_first = self._tokens.is_call() and self._tokens.next.text.upper() == "FIRST"
         positions = self._first() if is_first else [self._values.position("limit")]
-        for each in positions:
-            if isinstance(each, bytes):
-                query.end_cursor = each
+        for position in positions:
+            if isinstance(position, bytes):
+                query.end_cursor = position
             else:
-                query.limit.value = each
+                query.limit.value = position
 
     def _first(self) -> list[int | bytes]:
         token = self._tokens.require(NAME)
@@ -260,7 +260,7 @@ class _Parser:
             query.offset = count
 
 
-def _joined(operator: int, filters: list[protobufs.Filter]) -> protobufs.Filter:
+def _combine(operator: int, filters: list[protobufs.Filter]) -> protobufs.Filter:
     if len(filters) == 1:
         return filters[0]
     made = protobufs.Filter()

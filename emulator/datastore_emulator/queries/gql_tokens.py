@@ -106,10 +106,10 @@ class Tokens:
 
     def fail(self, *expected: str) -> NoReturn:
         """Refuse the query because of its next token."""
-        *others, last = dict.fromkeys(map(_shown, [*self._expected, *expected]))
+        *others, last = dict.fromkeys(map(_excerpt, [*self._expected, *expected]))
         wanted = f"{', '.join(others)} or {last}" if others else last
-        found = _shown(self._text[self.next.start : self.next.end] or END)
-        self.refuse(self.next, f"found {found}, expected {wanted}")
+        actual = _excerpt(self._text[self.next.start : self.next.end] or END)
+        self.refuse(self.next, f"found {actual}, expected {wanted}")
 
     def refuse(self, token: Token, problem: str) -> NoReturn:
         """Refuse the query because of one of its tokens."""
@@ -137,17 +137,17 @@ class Tokens:
 def _token(match: re.Match[str]) -> Token:
     group, text = str(match.lastgroup), match.group()
     if group in ("string", "quoted"):
-        return Token(_TYPES[group], _unquoted(text), *match.span())
+        return Token(_TYPES[group], _unquote(text), *match.span())
     if group == "name" and text.isascii() and _KEYWORDS.fullmatch(text):
         return Token(text.upper(), text, *match.span())
     return Token(_TYPES.get(group, text), text, *match.span())
 
 
-def _shown(part: str) -> str:
+def _excerpt(part: str) -> str:
     return part[:40] if part[0].isalnum() else f'"{part[:40]}"'
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     quote = text[0]
     return re.sub(
         rf"\\(.)|{quote}{quote}",

@@ -76,7 +76,7 @@ class Values:
             self._tokens.fail("a value")
         token = self._tokens.require(self._tokens.next.type)
         if token.type == BINDING:
-            return self._bound(token)
+            return self._bound_value(token)
         value = protobufs.Value()
         self.check_literal(token)
         if token.type == NAME:
@@ -113,7 +113,7 @@ class Values:
         if not self._given.allow_literals:
             self._tokens.refuse(token, f"the literal {token.text} is not allowed: bind the value")
 
-    def _bound(self, token: Token) -> protobufs.Value:
+    def _bound_value(self, token: Token) -> protobufs.Value:
         parameter = self._parameter(token)
         if parameter.WhichOneof("parameter_type") == "cursor":
             self._tokens.refuse(token, f"{token.text} is bound to a cursor, not to a value")

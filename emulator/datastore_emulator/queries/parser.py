@@ -62,8 +62,8 @@ def parse(query: protobufs.Query, partition: keys.Partition) -> Query:
         raise errors.Unimplemented("Query.find_nearest")
     kind = _kind_of(query)
     given = filters.parse(query.filter, partition) if query.HasField("filter") else filters.Filter()
-    fixed = _fixed(given.branches)
-    grouped = _grouped(query, fixed)
+    fixed = _fixed_properties(given.branches)
+    grouped = _distinct_properties(query, fixed)
     orders = _orders(query, fixed, grouped, _inequalities(given.branches))
     projection = _projection(query, given.branches)
     if kind is None:
@@ -91,7 +91,7 @@ def _kind_of(query: protobufs.Query) -> str | None:
     return kind
 
 
-def _fixed(branches: tuple[filters.Disjunct, ...]) -> set[str]:
+def _fixed_properties(branches: tuple[filters.Disjunct, ...]) -> set[str]:
     """Return the properties that equalities fix to the same value in all results."""
     if len(branches) == 1:
         return {name for name, _ in branches[0].equalities}
@@ -99,7 +99,7 @@ def _fixed(branches: tuple[filters.Disjunct, ...]) -> set[str]:
     return {
         name
         for name, _ in equalities[0]
-        if all(_of(name, each) == _of(name, equalities[0]) for each in equalities)
+        if all(_of(name, pairs) == _of(name, equalities[0]) for pairs in equalities)
     }
 
 
@@ -116,9 +116,9 @@ def _inequalities(branches: tuple[filters.Disjunct, ...]) -> set[str]:
     return names
 
 
-def _grouped(query: protobufs.Query, fixed: set[str]) -> list[str]:
+def _distinct_properties(query: protobufs.Query, fixed: set[str]) -> list[str]:
     """Return the properties that make results distinct."""
-    names = list(dict.fromkeys(each.name for each in query.distinct_on))
+    names = list(dict.fromkeys(reference.name for reference in query.distinct_on))
     for name in names:
         if not name or name == KEY:
             raise errors.InvalidArgument(f'Results cannot be distinct on the property "{name}".')
@@ -132,16 +132,18 @@ def _orders(
     if not inequalities and not grouped:
         return given
     _check_inequalities_first(given, inequalities)
-    missing = sorted(inequalities - {KEY} - {each.name for each in given})
+    missing = sorted(inequalities - {KEY} - {order.name for order in given})
     if not given and grouped and not set(missing) <= set(grouped):
         raise errors.InvalidArgument(
             f"The inequality property {missing[0]} must be among the properties of distinct_on."
         )
-    missing += [name for name in grouped if name not in {*missing, *(each.name for each in given)}]
+    missing += [
+        name for name in grouped if name not in {*missing, *(order.name for order in given)}
+    ]
     if given and given[-1].name == KEY and missing:
         raise errors.InvalidArgument(f"{missing[0]} must be ordered before __key__.")
     orders = (*given, *(Order(name, is_descending=False) for name in missing))
-    if {each.name for each in orders[: len(grouped)]} != set(grouped):
+    if {order.name for order in orders[: len(grouped)]} != set(grouped):
         raise errors.InvalidArgument(
             "items in the group by clause must be specified first in the ordering"
         )
@@ -163,22 +165,22 @@ def _given_orders(query: protobufs.Query, ignored: set[str]) -> tuple[Order, ...
 
 def _check_inequalities_first(given: tuple[Order, ...], inequalities: set[str]) -> None:
     wanted = set(inequalities)
-    for each in given:
+    for order in given:
         if not wanted:
             return
-        if each.name not in wanted:
+        if order.name not in wanted:
             raise errors.InvalidArgument(
                 "The first sort property must be the same as the property to which the inequality "
                 f"filter is applied. In your query the first sort property is {given[0].name} but "
                 f"the inequality filter is on {', '.join(sorted(inequalities))}"
             )
-        wanted.remove(each.name)
+        wanted.remove(order.name)
 
 
 def _projection(query: protobufs.Query, branches: tuple[filters.Disjunct, ...]) -> tuple[str, ...]:
     if not query.projection:
         return ()
-    names = tuple(each.property.name for each in query.projection)
+    names = tuple(column.property.name for column in query.projection)
     if len(set(names)) < len(names):
         raise errors.InvalidArgument("A projection names a property twice.")
     for name in names:
@@ -196,9 +198,9 @@ def _projection(query: protobufs.Query, branches: tuple[filters.Disjunct, ...]) 
 def _check_kindless(query: protobufs.Query, given: filters.Filter) -> None:
     if given.names - {KEY}:
         raise errors.InvalidArgument("kind is required for non-__key__ filters")
-    if any(each.property.name != KEY or each.direction == _DESCENDING for each in query.order):
+    if any(order.property.name != KEY or order.direction == _DESCENDING for order in query.order):
         raise errors.InvalidArgument("kind is required for all orders except __key__ ascending")
-    if any(each.property.name != KEY for each in query.projection):
+    if any(column.property.name != KEY for column in query.projection):
         raise errors.InvalidArgument("kind is required for a projection")
     if query.distinct_on:
         raise errors.InvalidArgument("kind is required for distinct_on")

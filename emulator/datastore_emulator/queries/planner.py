@@ -32,35 +32,37 @@ def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan
     """
     if query.kind is None:
         return _plan_kindless(query)
-    ordered = tuple((each.name, each.is_descending) for each in query.orders if each.name != KEY)
-    is_key_descending = any(each.name == KEY and each.is_descending for each in query.orders)
+    ordered = tuple(
+        (order.name, order.is_descending) for order in query.orders if order.name != KEY
+    )
+    is_key_descending = any(order.name == KEY and order.is_descending for order in query.orders)
     candidates = [index for index in composites if index.kind == query.kind]
     wanted: list[indexes.Index] = []
-    trailing = _trailing(query, ordered)
+    trailing = _trailing_properties(query, ordered)
     for columns in _column_choices(query, ordered, candidates, trailing):
         directions = tuple(is_descending for _, is_descending in columns)
         shape = query_plan.QueryPlan(query, (), columns, is_key_descending, directions, trailing)
-        needs = [_Need(branch, _varying(shape, branch)) for branch in query.branches]
-        found = [(need, _serve(shape, need, candidates)) for need in needs]
-        if all(scans for _, scans in found):
-            branches = (_branches(shape, need, scans) for need, scans in found)
+        needs = [_Need(branch, _varying_columns(shape, branch)) for branch in query.branches]
+        served = [(need, _serve(shape, need, candidates)) for need in needs]
+        if all(scans for _, scans in served):
+            branches = (_branches(shape, need, scans) for need, scans in served)
             return shape._replace(branches=tuple(itertools.chain.from_iterable(branches)))
-        wanted = wanted or [_wanted(shape, need) for need, scans in found if not scans]
+        wanted = wanted or [_index_for(shape, need) for need, scans in served if not scans]
     raise errors.MissingIndex("".join(map(index_yaml.entry, dict.fromkeys(wanted))))
 
 
 def _plan_kindless(query: parser.Query) -> query_plan.QueryPlan:
     scans = (query_plan.Scan(None, query.partition.encoded),)
     branches = [
-        query_plan.MergeJoin(scans, _key_spans(query, each, is_descending=False))
-        for each in query.branches
+        query_plan.MergeJoin(scans, _key_spans(query, branch, is_descending=False))
+        for branch in query.branches
     ]
     return query_plan.QueryPlan(query, tuple(branches), (), is_key_descending=False, directions=())
 
 
-def _trailing(query: parser.Query, ordered: Columns) -> tuple[str, ...]:
+def _trailing_properties(query: parser.Query, ordered: Columns) -> tuple[str, ...]:
     """Return the projected properties that come after the key in the query's order."""
-    if all(each.name != KEY for each in query.orders):
+    if all(order.name != KEY for order in query.orders):
         return ()
     named = dict(ordered)
     return tuple(name for name in query.projection if name not in named)
@@ -85,12 +87,14 @@ def _column_choices(
             yield (*ordered, *tail)
 
 
-def _varying(shape: query_plan.QueryPlan, branch: filters.Disjunct) -> dict[int, tuple[str, bool]]:
+def _varying_columns(
+    shape: query_plan.QueryPlan, branch: filters.Disjunct
+) -> dict[int, tuple[str, bool]]:
     """Return the columns that a branch does not fix, keyed by their place in a position."""
     if not shape.columns:
         return {}
     fixed = {name for name, _ in branch.equalities} - dict(branch.ranges).keys()
-    return {place: each for place, each in enumerate(shape.columns) if each[0] not in fixed}
+    return {place: column for place, column in enumerate(shape.columns) if column[0] not in fixed}
 
 
 class _Need(NamedTuple):
@@ -194,14 +198,16 @@ def _branches(
             scans=scans,
             segments=() if branch.is_void else spans[0],
             constants=constants,
-            spans=() if all(each == query_plan.ANYTHING for each in spans[1:]) else tuple(spans),
+            spans=()
+            if all(value_spans == query_plan.ANYTHING for value_spans in spans[1:])
+            else tuple(spans),
             directions=directions,
             single=single,
-            trailing=tuple(_fixed(branch, name) for name in shape.trailing),
+            trailing=tuple(_fixed_values(branch, name) for name in shape.trailing),
         )
 
 
-def _fixed(branch: filters.Disjunct, name: str) -> tuple[bytes, ...] | None:
+def _fixed_values(branch: filters.Disjunct, name: str) -> tuple[bytes, ...] | None:
     """Return the values that a branch's equalities fix for a property, or None."""
     return tuple(value for other, value in branch.equalities if other == name) or None
 
@@ -220,7 +226,7 @@ def _constants(
     Equalities may fix several values of an array. The array sorts by the first of these values;
     only a projection returns all of them.
     """
-    found = []
+    constants = []
     for place, (name, is_descending) in enumerate(shape.columns):
         if place in varying:
             continue
@@ -231,8 +237,8 @@ def _constants(
         )
         if name not in shape.query.projection:
             fixed = fixed[:1]
-        found.append([(place, value) for value in fixed])
-    return found
+        constants.append([(place, value) for value in fixed])
+    return constants
 
 
 def _spans(
@@ -240,23 +246,23 @@ def _spans(
 ) -> list[query_plan.Spans]:
     """Return the spans for each value of a suffix and for its key."""
     ranges = dict(branch.ranges)
-    found = [
+    value_spans = [
         query_plan.spans(ranges.get(name, filters.EVERYTHING), is_descending=is_descending)
         for name, is_descending in varying
     ]
-    return [*found, _key_spans(shape.query, branch, is_descending=shape.is_key_descending)]
+    return [*value_spans, _key_spans(shape.query, branch, is_descending=shape.is_key_descending)]
 
 
 def _key_spans(
     query: parser.Query, branch: filters.Disjunct, *, is_descending: bool
 ) -> query_plan.Spans:
-    found = query_plan.spans(branch.key_ranges, is_descending=is_descending)
+    spans = query_plan.spans(branch.key_ranges, is_descending=is_descending)
     if query.ancestor is None or is_descending:
-        return found
-    return query_plan.within(keys.descendants(query.ancestor), found)
+        return spans
+    return query_plan.within(keys.descendants(query.ancestor), spans)
 
 
-def _wanted(shape: query_plan.QueryPlan, need: _Need) -> indexes.Index:
+def _index_for(shape: query_plan.QueryPlan, need: _Need) -> indexes.Index:
     """Return the single index that would serve a branch."""
     prefix = sorted({(name, False) for name, _ in need.branch.equalities})
     return indexes.Index(

@@ -10,8 +10,8 @@ such a value. Positions are totally ordered, and a cursor stores only a position
 
 Inequalities restrict the possible values of a property to a few *spans* of bytes. The spans of a
 suffix's first value divide the scan into segments. The spans of later values are applied by
-skipping: `MergeJoin.sought` returns the next suffix whose values lie in all spans, and the scan
-seeks that suffix.
+skipping: `MergeJoin.next_suffix` returns the next suffix whose values lie in all spans, and the
+scan seeks that suffix.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MergeJoin(NamedTuple):
     single: bytes | None = None
     trailing: tuple[tuple[bytes, ...] | None, ...] = ()
 
-    def sought(self, suffix: bytes) -> bytes:
+    def next_suffix(self, suffix: bytes) -> bytes:
         """Return the first suffix at or after this one whose values can all lie in their spans."""
         if not self.spans:
             return suffix
@@ -79,11 +79,11 @@ class MergeJoin(NamedTuple):
             passed += part
         return suffix
 
-    def meets(self, suffix: bytes) -> bool:
+    def contains(self, suffix: bytes) -> bool:
         """Return whether a suffix belongs to the branch."""
         return (
             any(low <= suffix < high for low, high in self.segments)
-            and self.sought(suffix) == suffix
+            and self.next_suffix(suffix) == suffix
         )
 
 
@@ -168,10 +168,10 @@ class QueryPlan(NamedTuple):
         if not self.trailing:
             return []
         rest = self._from_path(position)
-        *found, beyond = values.split(
+        *tail, beyond = values.split(
             rest[keys.path_ends(rest)[-1] + 1 :], (False,) * len(self.trailing)
         )
-        return found if not beyond else []
+        return tail if not beyond else []
 
     def base(self, position: bytes) -> bytes:
         """Return a position without the values after its key: the position that a scan reads."""
@@ -195,17 +195,17 @@ class QueryPlan(NamedTuple):
         """Return the values in a position that make results distinct."""
         return b"".join(values.split(position, self.directions[: self.query.distinct or 0])[:-1])
 
-    def projected(self, position: bytes) -> tuple[bytes, ...]:
+    def projected_values(self, position: bytes) -> tuple[bytes, ...]:
         """Return the encoded values of the projected properties."""
         if not self.query.projection:
             return ()
         parts = values.split(position, self.directions)
-        found = {
+        by_name = {
             name: values.complement(part) if is_descending else part
             for (name, is_descending), part in zip(self.columns, parts, strict=False)
         }
-        found.update(zip(self.trailing, self._tail(position), strict=True))
-        return tuple(found[name] for name in self.query.projection)
+        by_name.update(zip(self.trailing, self._tail(position), strict=True))
+        return tuple(by_name[name] for name in self.query.projection)
 
     def segments(
         self, branch: MergeJoin, start: query_cursors.Position, end: query_cursors.Position | None
@@ -230,15 +230,15 @@ def spans(ranges: filters.Ranges, *, is_descending: bool) -> Spans:
     """Return the byte spans of the values in the ranges, in ascending order."""
     if ranges == filters.EVERYTHING:
         return ANYTHING
-    found = sorted(_span(each, is_descending=is_descending) for each in ranges)
-    return tuple((first, beyond) for first, beyond in found if first < beyond)
+    ordered = sorted(_span(part, is_descending=is_descending) for part in ranges)
+    return tuple((first, beyond) for first, beyond in ordered if first < beyond)
 
 
 def _span(limits: filters.Range, *, is_descending: bool) -> tuple[bytes, bytes]:
     low, low_open = limits.low, limits.is_low_open
     high, high_open = limits.high, limits.is_high_open
     if is_descending:
-        low, high = (None if each is None else values.complement(each) for each in (high, low))
+        low, high = (None if limit is None else values.complement(limit) for limit in (high, low))
         low_open, high_open = high_open, low_open
     first = b"" if low is None else low + (values.ABOVE if low_open else b"")
     beyond = values.ABOVE if high is None else high + (b"" if high_open else values.ABOVE)

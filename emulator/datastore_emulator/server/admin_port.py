@@ -151,7 +151,7 @@ class AdminPort:
         batch = _part(request, "batch").get("batch", "")
         if batch and not (batch.isascii() and batch.isdecimal() and int(batch)):
             raise http_server.BadRequest("batch must be a positive integer.")
-        with json_lines.spooled(request.body) as body:
+        with json_lines.spooling(request.body) as body:
             stored = json_lines.load(
                 self._engine.storage,
                 json_lines.read_lines(body),
@@ -162,7 +162,7 @@ class AdminPort:
 
     def _faults(self, _request: http_server.Request) -> http_server.Response:
         plan = self._engine.fault_plan
-        log = [] if plan is None else [each._asdict() for each in plan.log]
+        log = [] if plan is None else [injection._asdict() for injection in plan.log]
         return _json({"is_installed": plan is not None, "injected": log})
 
     def _install_faults(self, request: http_server.Request) -> http_server.Response:

@@ -51,7 +51,7 @@ def _home(engine: engines.Engine, _request: http_server.Request) -> _Made:
             _partition(partition),
             _table(
                 ("Kind", "Entities"),
-                ((_kind_link(partition, each.name), _number(each.entities)) for each in listed),
+                ((_kind_link(partition, kind.name), _number(kind.entities)) for kind in listed),
             ),
         )
         for partition, listed in by_partition.items()
@@ -67,49 +67,49 @@ def _kind(engine: engines.Engine, request: http_server.Request) -> _Made:
     )
     name = given.get("kind", "")
     with engine.storage.read() as snapshot:
-        found, after = data_browser.page(
-            snapshot, partition, name, _decoded(given.get("after", ""))
+        stored, after = data_browser.page(
+            snapshot, partition, name, _decode(given.get("after", ""))
         )
-    rows = ((_key_link(each), _summary(each), _time(each.updated)) for each in found)
+    rows = ((_key_link(entity), _summary(entity), _time(entity.updated)) for entity in stored)
     body = _table(("Key", "Properties", "Updated"), rows, look="stacked")
-    if not found:
+    if not stored:
         body = '<p class="quiet">No entities.</p>'
     if after:
-        link = _kind_url(partition, name, after=_encoded(after))
+        link = _kind_url(partition, name, after=_encode(after))
         body += f'<p><a class="next" href="{link}">Next {data_browser.PAGE}</a></p>'
     where = f'<p class="where">{_partition(partition)}</p>'
     return name, where + body, HTTPStatus.OK
 
 
 def _entity(engine: engines.Engine, request: http_server.Request) -> _Made:
-    key = _decoded(request.query.get("key", ""))
+    key = _decode(request.query.get("key", ""))
     try:
         partition, path = keys.decode(key)
         keys.path_ends(path)
     except (ValueError, IndexError) as error:
         raise http_server.BadRequest("The key in the URL is not valid.") from error
     with engine.storage.read() as snapshot:
-        found = data_browser.entity(snapshot, key)
-        listed = [] if found is None else data_browser.entries(snapshot, found)
-    if found is None:
+        stored = data_browser.entity(snapshot, key)
+        listed = [] if stored is None else data_browser.entries(snapshot, stored)
+    if stored is None:
         return "Missing", "<p>This entity does not exist, or was deleted.</p>", HTTPStatus.NOT_FOUND
-    kind = found.entity.key.path[-1].kind
+    kind = stored.entity.key.path[-1].kind
     properties = _table(
         ("Property", "Type", "Value"),
         ((_text(name), _type(value), _value(value, full=True))
-         for name, value in sorted(found.entity.properties.items())),
+         for name, value in sorted(stored.entity.properties.items())),
         look="stacked",
     )  # fmt: skip
     shown = _table(
         ("Index", "Entries", "Values"),
-        ((_index(each.index), _number(each.entries), _entry_values(each)) for each in listed),
+        ((_index(entry.index), _number(entry.entries), _entry_values(entry)) for entry in listed),
     )
     where = (
         f'<p class="where">{_partition(partition)} · {_kind_link(partition, kind)}<br>'
-        f"created {_time(found.created)}, updated {_time(found.updated)}</p>"
+        f"created {_time(stored.created)}, updated {_time(stored.updated)}</p>"
     )
     body = where + _section("Properties", properties) + _section("Index entries", shown)
-    return _path(found.entity.key), body, HTTPStatus.OK
+    return _path(stored.entity.key), body, HTTPStatus.OK
 
 
 def _indexes(engine: engines.Engine, _request: http_server.Request) -> _Made:
@@ -119,8 +119,8 @@ def _indexes(engine: engines.Engine, _request: http_server.Request) -> _Made:
     filled = {size.index for size in listed}
     unused = [(_index(index), "", _number(0), _number(0)) for index in defined
               if index not in filled]  # fmt: skip
-    composite = [_size(each) for each in listed if not each.index.is_builtin]
-    builtin = [_size(each) for each in listed if each.index.is_builtin]
+    composite = [_size(size) for size in listed if not size.index.is_builtin]
+    builtin = [_size(size) for size in listed if size.index.is_builtin]
     titles = ("Index", "Where", "Entries", "Bytes")
     none = '<p class="quiet">None.</p>'
     return (
@@ -173,7 +173,7 @@ def _printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() or each == "\n" else f"\\u{ord(each):04x}" for each in text
+        char if char.isprintable() or char == "\n" else f"\\u{ord(char):04x}" for char in text
     )
 
 
@@ -211,11 +211,11 @@ def _kind_link(partition: keys.Partition, kind: str) -> str:
     return f'<a href="{_kind_url(partition, kind)}">{_text(kind)}</a>'
 
 
-def _encoded(place: bytes) -> str:
+def _encode(place: bytes) -> str:
     return base64.urlsafe_b64encode(place).decode()
 
 
-def _decoded(given: str) -> bytes:
+def _decode(given: str) -> bytes:
     try:
         return base64.b64decode(given.encode(), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeError) as error:
@@ -223,16 +223,16 @@ def _decoded(given: str) -> bytes:
 
 
 def _path(key: protobufs.Key) -> str:
-    return " / ".join(f"{each.kind} {each.name or each.id}" for each in key.path)
+    return " / ".join(f"{element.kind} {element.name or element.id}" for element in key.path)
 
 
-def _key_link(found: data_browser.StoredEntity) -> str:
-    url = f"/ui/entity?key={urllib.parse.quote(_encoded(found.key))}"
-    return f'<a href="{url}">{_text(_path(found.entity.key), _PREVIEW)}</a>'
+def _key_link(stored: data_browser.StoredEntity) -> str:
+    url = f"/ui/entity?key={urllib.parse.quote(_encode(stored.key))}"
+    return f'<a href="{url}">{_text(_path(stored.entity.key), _PREVIEW)}</a>'
 
 
-def _summary(found: data_browser.StoredEntity) -> str:
-    properties = sorted(found.entity.properties.items())
+def _summary(stored: data_browser.StoredEntity) -> str:
+    properties = sorted(stored.entity.properties.items())
     parts = [
         f'<span class="pair"><span class="quiet">{_text(name)}</span> {_value(value)}</span>'
         for name, value in properties[:_COLUMNS]
@@ -272,7 +272,7 @@ def _value(value: protobufs.Value, *, full: bool = False) -> str:
         text = _text(value.string_value, None if full else _PREVIEW)
         return f'<span class="string">{text}</span>'
     if kind in ("entity_value", "array_value"):
-        return _nested(value, full=full)
+        return _nested_value(value, full=full)
     return _SCALARS[kind](value)
 
 
@@ -299,21 +299,21 @@ def _blob(content: bytes) -> str:
 def _reference(key: protobufs.Key) -> str:
     named = key.partition_id
     partition = keys.Partition(named.project_id, named.database_id, named.namespace_id)
-    url = f"/ui/entity?key={urllib.parse.quote(_encoded(keys.encode(partition, key)))}"
+    url = f"/ui/entity?key={urllib.parse.quote(_encode(keys.encode(partition, key)))}"
     return f'<a href="{url}">{_text(_path(key))}</a>'
 
 
-def _nested(value: protobufs.Value, *, full: bool) -> str:
+def _nested_value(value: protobufs.Value, *, full: bool) -> str:
     inner = value.entity_value.properties
     elements = value.array_value.values
     if not full:
         number = len(inner) + len(elements)
         return f'<span class="quiet">{_type(value)} of {number}</span>'
     if value.WhichOneof("value_type") == "entity_value":
-        items = [f'<span class="quiet">{_text(name)}</span> {_value(each, full=True)}'
-                 for name, each in sorted(inner.items())]  # fmt: skip
+        items = [f'<span class="quiet">{_text(name)}</span> {_value(part, full=True)}'
+                 for name, part in sorted(inner.items())]  # fmt: skip
     else:
-        items = [_value(each, full=True) for each in elements]
+        items = [_value(element, full=True) for element in elements]
     if not items:
         return '<span class="quiet">empty</span>'
     return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
@@ -331,7 +331,7 @@ def _index(index: indexes.Index) -> str:
 
 
 def _entry_values(entry: data_browser.IndexEntries) -> str:
-    shown = ["(" + ", ".join(_value(each) for each in row) + ")" for row in entry.shown]
+    shown = ["(" + ", ".join(_value(value) for value in row) + ")" for row in entry.shown]
     return " ".join(shown) + (" …" if len(shown) < entry.entries and shown else "")
 
 

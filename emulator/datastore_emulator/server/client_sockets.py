@@ -19,14 +19,14 @@ def cut(peer: str) -> None:
     host, _, port = urllib.parse.unquote(peer.partition(":")[2]).rpartition(":")
     for descriptor in _descriptors():
         with contextlib.suppress(OSError), _copy(descriptor) as copy:
-            found, number = copy.getpeername()[:2]
+            address, number = copy.getpeername()[:2]
             # gRPC listens at an IPv4 address with a socket for both protocols.
-            if (found.removeprefix("::ffff:"), number) == (host.strip("[]"), int(port)):
+            if (address.removeprefix("::ffff:"), number) == (host.strip("[]"), int(port)):
                 copy.shutdown(socket.SHUT_RDWR)
 
 
 def _descriptors() -> list[int]:
-    return [int(each.name) for each in Path("/dev/fd").iterdir()]
+    return [int(path.name) for path in Path("/dev/fd").iterdir()]
 
 
 def _copy(descriptor: int) -> socket.socket:

@@ -58,15 +58,15 @@ class IndexEntries:
 
 def kinds(reader: row_reader.RowReader) -> list[Kind]:
     """Return all kinds that have entities, sorted by partition and name."""
-    found = []
+    listed = []
     for partition in reader.partitions():
         for code in reader.index_codes(partition.encoded, b"", keys.ABOVE):
             index = indexes.decode(code)
             if index == indexes.builtin(index.kind):
                 number = reader.entry_count((partition.encoded, code))
                 if number:
-                    found.append(Kind(partition, index.kind, number))
-    return found
+                    listed.append(Kind(partition, index.kind, number))
+    return listed
 
 
 def page(
@@ -79,50 +79,50 @@ def page(
     name = (partition.encoded, indexes.builtin(kind).code)
     low = after + b"\x00" if after else b""
     scanned = reader.scan(name, low, keys.ABOVE, with_entities=True)
-    found = []
+    rows = []
     for path, entity_id, *_ in itertools.islice(scanned, PAGE + 1):
-        found.append(_found(partition.encoded + path, reader.entity_by_id(entity_id)))
-    is_last = len(found) <= PAGE
-    return found[:PAGE], b"" if is_last else found[PAGE - 1].key[len(partition.encoded) :]
+        rows.append(_stored_entity(partition.encoded + path, reader.entity_by_id(entity_id)))
+    is_last = len(rows) <= PAGE
+    return rows[:PAGE], b"" if is_last else rows[PAGE - 1].key[len(partition.encoded) :]
 
 
 def entity(reader: row_reader.RowReader, key: bytes) -> StoredEntity | None:
     stored = reader.entity(key)
-    return None if stored is None else _found(key, stored)
+    return None if stored is None else _stored_entity(key, stored)
 
 
-def _found(key: bytes, stored: row_reader.Stored) -> StoredEntity:
+def _stored_entity(key: bytes, stored: row_reader.Stored) -> StoredEntity:
     return StoredEntity(key, row_reader.parse(stored.proto), stored.created, stored.version)
 
 
-def entries(reader: row_reader.RowReader, found: StoredEntity) -> list[IndexEntries]:
+def entries(reader: row_reader.RowReader, stored: StoredEntity) -> list[IndexEntries]:
     """Return an entity's entries in each index."""
-    partition, path = keys.decode(found.key)
-    composites = reader.definitions.by_kind.get(found.entity.key.path[-1].kind, ())
-    indexed = indexes.indexed_values(found.entity, partition)
+    partition, path = keys.decode(stored.key)
+    composites = reader.definitions.by_kind.get(stored.entity.key.path[-1].kind, ())
+    indexed = indexes.indexed_values(stored.entity, partition)
     listed = []
-    for code, made in indexes.membership(found.entity, partition, path, composites).items():
+    for code, made in indexes.membership(stored.entity, partition, path, composites).items():
         index = indexes.decode(code)
         columns = [indexed[name] for name, _ in index.properties]
         shown = itertools.islice(itertools.product(*columns), _MAX_SHOWN) if columns else ()
-        rows_shown = tuple(tuple(values.projected(each) for each in row) for row in shown)
+        rows_shown = tuple(tuple(values.project(value) for value in row) for row in shown)
         listed.append(IndexEntries(index, len(made), rows_shown))
     return listed
 
 
 def sizes(reader: row_reader.RowReader) -> list[IndexSize]:
     """Return all non-empty indexes, by partition and definition, also those not made yet."""
-    found = [
+    listed = [
         IndexSize(keys.decode(partition)[0], indexes.decode(code), number, size)
         for partition, code, number, size in reader.index_sizes()
     ]
     if reader.definitions.built_ins.are_all:
-        return found
-    stored = [each for each in found if not (each.index.is_builtin and each.index.properties)]
+        return listed
+    stored = [size for size in listed if not (size.index.is_builtin and size.index.properties)]
     computed = itertools.chain.from_iterable(
-        _computed_sizes(reader, each.partition, each.name) for each in kinds(reader)
+        _computed_sizes(reader, kind.partition, kind.name) for kind in kinds(reader)
     )
-    return sorted([*stored, *computed], key=lambda each: (each.partition.encoded, each.index.code))
+    return sorted([*stored, *computed], key=lambda size: (size.partition.encoded, size.index.code))
 
 
 def _computed_sizes(
@@ -134,7 +134,7 @@ def _computed_sizes(
         for name, column in indexed.items():
             total = totals.setdefault(name, [0, 0])
             total[0] += len(column)
-            total[1] += sum(len(each) + len(path) for each in column)
+            total[1] += sum(len(value) + len(path) for value in column)
     for name, total in totals.items():
         for is_descending in (False, True):
             yield IndexSize(

@@ -97,16 +97,16 @@ def start(
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach a host's addresses."""
     try:
-        found = socket.getaddrinfo(host.strip("[]") or None, None, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host.strip("[]") or None, None, flags=socket.AI_PASSIVE)
     except OSError:
         return False
-    return all(ipaddress.ip_address(address[0]).is_loopback for *_, address in found)
+    return all(ipaddress.ip_address(address[0]).is_loopback for *_, address in addresses)
 
 
 def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:
     def handle(raw: bytes, context: Any) -> bytes:
         try:
-            request = _parsed(method, raw)
+            request = _parse(method, raw)
             return engine.call(method, request, fault_plans.Caller(on_gone=context.add_callback))
         except errors.DatastoreError as error:
             if isinstance(error, errors.Dropped):
@@ -130,7 +130,7 @@ def _add_admin_api(server: Any, api: admin_service.AdminService) -> None:
 def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[Any, Any], bytes]:
     def handle(raw: bytes, context: Any) -> bytes:
         try:
-            content: bytes = api.call(method, api.parsed(method, raw)).SerializeToString()
+            content: bytes = api.call(method, api.parse(method, raw)).SerializeToString()
         except errors.DatastoreError as error:
             context.abort(grpc.StatusCode[error.status], error.message)
             raise
@@ -139,7 +139,7 @@ def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[An
     return handle
 
 
-def _parsed(method: str, raw: bytes) -> protobufs.Request:
+def _parse(method: str, raw: bytes) -> protobufs.Request:
     """Parse a request.
 
     If gRPC parsed it, a failure would give INTERNAL, which clients retry for several seconds.

@@ -193,7 +193,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         encodings = self.headers.get_all("Transfer-Encoding", [])
         if encodings:
             # A request with both headers is an attempt at request smuggling.
-            if lengths or [each.lower() for each in encodings] != ["chunked"]:
+            if lengths or [encoding.lower() for encoding in encodings] != ["chunked"]:
                 raise BadRequest("The body's length is not clear.")
             return Body(self.rfile, None)  # type: ignore[arg-type]  # the stubs expect a reader of bytes
         if not lengths:
@@ -332,10 +332,10 @@ def start(handle: Handler, port: int) -> HttpServer:
     # ::1.
     with contextlib.suppress(OSError):
         servers.append(Server(socket.AF_INET6, ("::1", first.server_port), site))
-    return serving(servers)
+    return serve(servers)
 
 
-def serving(servers: Sequence[Server]) -> HttpServer:
+def serve(servers: Sequence[Server]) -> HttpServer:
     """Start to serve at all addresses of one port."""
     for server in servers:
         threading.Thread(

@@ -34,22 +34,22 @@ class _Server(http_server.Server):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Serve one connection, in a thread of its own."""
-        if _speaks_grpc(request):
+        if _is_grpc(request):
             self._pass_on(request)
         else:
             super().finish_request(request, client_address)
 
     def _pass_on(self, client: socket.socket) -> None:
         with contextlib.closing(socket.create_connection(("127.0.0.1", self._backend))) as backend:
-            for each in (client, backend):
-                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for peer in (client, backend):
+                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             back = threading.Thread(target=_pump, args=(backend, client), daemon=True)
             back.start()
             _pump(client, backend)
             back.join()
 
 
-def _speaks_grpc(client: socket.socket) -> bool:
+def _is_grpc(client: socket.socket) -> bool:
     """Look at a connection's first bytes without taking them."""
     # The kernel waits for all three bytes; a timeout of Python would end its waiting at the first.
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _PATIENCE)
@@ -64,9 +64,9 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while size := source.recv_into(buffer):
             target.sendall(buffer[:size])
-    for each in (source, target):
+    for peer in (source, target):
         with contextlib.suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            peer.shutdown(socket.SHUT_RDWR)
 
 
 def start(host: str, port: int, site: http_server.Site, backend: int) -> http_server.HttpServer:
@@ -89,7 +89,7 @@ def start(host: str, port: int, site: http_server.Site, backend: int) -> http_se
     while True:
         attempts -= 1
         try:
-            return http_server.serving(_bind(host, port, site, backend))
+            return http_server.serve(_bind(host, port, site, backend))
         except OSError as error:
             if not attempts or error.errno != errno.EADDRINUSE:
                 reason = error.strerror or error
@@ -97,12 +97,12 @@ def start(host: str, port: int, site: http_server.Site, backend: int) -> http_se
 
 
 def _bind(host: str, port: int, site: http_server.Site, backend: int) -> list[http_server.Server]:
-    found = socket.getaddrinfo(
+    addresses = socket.getaddrinfo(
         host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     servers: list[http_server.Server] = []
     with contextlib.ExitStack() as bound:
-        for family, _, _, _, address in found:
+        for family, _, _, _, address in addresses:
             number = servers[0].server_port if servers else port
             try:
                 server = _Server(family, (address[0], number, *address[2:]), site, backend)

@@ -81,17 +81,17 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
         errors.Damaged: The file is damaged.
         errors.Unavailable: Another process holds an exclusive lock on the file.
     """
-    with translated_at_opening(path):
+    with translating_at_opening(path):
         while True:
             before = _inode(path)
             file_permissions.create(path)
             with contextlib.closing(connect(path, durability)) as connection:
-                found = found_format(connection, path)
-                if found:
+                current = read_format(connection, path)
+                if current:
                     _refuse_torn_end(connection, path)
                 # A restore may have replaced the file while this process waited for its lock.
                 if before in (None, _inode(path)):
-                    _prepare(connection, path, now, found)
+                    _prepare(connection, path, now, current)
                     break
         if before is None and durability is Durability.DURABLE:
             sync_folder(path)
@@ -115,22 +115,24 @@ def _size(path: str) -> int:
         return 0
 
 
-def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], found: int) -> None:
+def _prepare(
+    connection: sqlite3.Connection, path: str, now: Callable[[], int], current: int
+) -> None:
     if _with_log(connection) != "wal":
         raise errors.FailedPrecondition(
             f"SQLite cannot keep a write-ahead log next to {path}. Move the file to another disk."
         )
-    if found == schema.FORMAT:
+    if current == schema.FORMAT:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = found_format(connection, path)  # Another process may have prepared the file
-        if not found:
+        current = read_format(connection, path)  # Another process may have prepared the file
+        if not current:
             schema.create(connection, now(), int.from_bytes(os.urandom(7), "big"))
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        elif found < schema.FORMAT:
-            schema.upgrade(connection, found)
-            if found < schema.BYTE_STRINGS_FORMAT:
+        elif current < schema.FORMAT:
+            schema.upgrade(connection, current)
+            if current < schema.BYTE_STRINGS_FORMAT:
                 old_byte_strings.rewrite(connection)
         connection.execute("COMMIT")
     finally:
@@ -170,25 +172,25 @@ def checkpoint(connection: sqlite3.Connection) -> bool:
     return not busy
 
 
-def found_format(connection: sqlite3.Connection, path: str) -> int:
+def read_format(connection: sqlite3.Connection, path: str) -> int:
     """Return a file's format, or 0 for an empty file; refuse unreadable formats."""
     with _one_view(connection):  # Another process may be creating the file
-        found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        number: int = connection.execute("PRAGMA user_version").fetchone()[0]
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if not found and is_empty:
+    if not number and is_empty:
         return 0
     if application != APPLICATION:
         raise errors.FailedPrecondition(
             f"{path} is another program's database (application id {application:#x}, "
-            f"format {found})."
+            f"format {number})."
         )
-    if not 0 < found <= schema.FORMAT:
+    if not 0 < number <= schema.FORMAT:
         raise errors.FailedPrecondition(
-            f"{path} has format {found}; this engine reads formats 1 to {schema.FORMAT}. Open it "
+            f"{path} has format {number}; this engine reads formats 1 to {schema.FORMAT}. Open it "
             "with a newer engine."
         )
-    return found
+    return number
 
 
 @contextlib.contextmanager
@@ -285,7 +287,7 @@ def _are_files_used_up() -> bool:
     return False
 
 
-class _Translated:
+class _Translating:
     """A context manager that raises SQLite's errors as the engine's errors.
 
     The context manager is stateless, so one instance suffices.
@@ -303,7 +305,7 @@ class _Translated:
                 raise known from fault
 
 
-translated = _Translated()
+translating = _Translating()
 
 
 def _reason(path: str, fault: Exception) -> str:
@@ -320,7 +322,7 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 
 @contextlib.contextmanager
-def translated_at_opening(path: str) -> Iterator[None]:
+def translating_at_opening(path: str) -> Iterator[None]:
     """Translate errors, name the file, and use FAILED_PRECONDITION if a retry cannot help."""
     try:
         yield

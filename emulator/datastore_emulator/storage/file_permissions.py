@@ -49,15 +49,15 @@ def restrict(path: str) -> list[str]:
     Return the paths whose permissions could not be changed.
     """
     refused = []
-    for each in _files(path):
+    for file in _files(path):
         try:
-            mode = os.lstat(each).st_mode
+            mode = os.lstat(file).st_mode
             if mode & _OTHERS and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                Path(each).chmod(stat.S_IMODE(mode) & ~_OTHERS)
+                Path(file).chmod(stat.S_IMODE(mode) & ~_OTHERS)
         except FileNotFoundError:
             continue
         except OSError:
-            refused.append(each)
+            refused.append(file)
     return refused
 
 
@@ -72,4 +72,4 @@ def _files(path: str) -> Iterator[str]:
     for suffix in _BESIDE:
         yield f"{path}{suffix}"
     with contextlib.suppress(OSError):
-        yield from (str(each) for each in Path(f"{path}-locks").iterdir())
+        yield from (str(file) for file in Path(f"{path}-locks").iterdir())

@@ -99,7 +99,7 @@ class _Borrowed(Generic[_Kind]):
         self, kind: object, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            data_file.translated.__exit__(kind, fault, trace)
+            data_file.translating.__exit__(kind, fault, trace)
         except BaseException as known:
             fault = known
             raise
@@ -156,7 +156,7 @@ class FileStore:
         is_durable = self._durability is data_file.Durability.DURABLE
         self.lost = last_commit.check(self.path) if is_durable else None
         data_file.prepare(self.path, self._durability, now)
-        with data_file.translated_at_opening(self.path):
+        with data_file.translating_at_opening(self.path):
             with self.read() as snapshot:
                 is_new = has_lazy_indexes and snapshot.definitions.built_ins.are_all
             if is_new or composites is not None:
@@ -270,7 +270,7 @@ class FileStore:
         A commit takes its version when it begins. A commit in progress could therefore be older
         than the moment and not visible yet, so that two reads at the same moment would differ.
         """
-        with data_file.translated, self._connections.turn.alone() as connection:
+        with data_file.translating, self._connections.turn.alone() as connection:
             self._read_up_to = max(self._read_up_to, moment)
             connection.execute("BEGIN IMMEDIATE")
             connection.rollback()
@@ -278,7 +278,7 @@ class FileStore:
     def _begin(self, kind: type[_Kind]) -> _Kind:
         connection = self._take()
         try:
-            with data_file.translated:
+            with data_file.translating:
                 return kind(connection, self._definitions)
         except BaseException:
             self._give_back(connection, is_sound=False)
@@ -291,27 +291,27 @@ class FileStore:
 
     def glance(self, key: bytes) -> row_reader.PointRead:
         """Read the latest committed state of the entity with the given encoded key."""
-        return self._at_once(lambda connection: row_reader.point_read(connection, key))
+        return self._run_statement(lambda connection: row_reader.point_read(connection, key))
 
     def version(self, key: bytes) -> int:
         """Read an entity's latest committed version, by its encoded key; 0 if it is missing."""
-        return self._at_once(lambda connection: row_reader.version(connection, key))
+        return self._run_statement(lambda connection: row_reader.version(connection, key))
 
     def last_change(self) -> row_reader.LastChange:
         """Read the file's last change, by any process."""
-        return self._at_once(row_reader.last_change)
+        return self._run_statement(row_reader.last_change)
 
-    def _at_once(self, read: Callable[[sqlite3.Connection], _Read]) -> _Read:
+    def _run_statement(self, read: Callable[[sqlite3.Connection], _Read]) -> _Read:
         """Run a single statement on the latest committed state."""
         connection = self._take()
         is_sound = False
         try:
-            with data_file.translated:
-                found = read(connection)
+            with data_file.translating:
+                result = read(connection)
             is_sound = True
         finally:
             self._give_back(connection, is_sound=is_sound)
-        return found
+        return result
 
     def _take(self) -> sqlite3.Connection:
         connections = self._connections
@@ -356,7 +356,7 @@ class FileStore:
         """
         fault_plans.point("commit.begin")
         turn = self._connections.turn
-        with data_file.translated, turn.transaction(may_share=may_share) as part:
+        with data_file.translating, turn.transaction(may_share=may_share) as part:
             now = max(self._now(), self._read_up_to + 1)
             before = part.connection.total_changes
             writer = row_writer.RowWriter(
@@ -393,7 +393,7 @@ class FileStore:
         try:
             return connections.idle.pop()
         except IndexError:
-            with data_file.translated:
+            with data_file.translating:
                 return self._connect()
 
     def _connect(self, **options: int) -> sqlite3.Connection:

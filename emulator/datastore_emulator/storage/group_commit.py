@@ -54,7 +54,7 @@ class Part:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self.remember: Callable[[], object] = _nothing
+        self.remember: Callable[[], object] = _do_nothing
         self.version = 0
 
 
@@ -100,7 +100,7 @@ class WriteTurn:
     def transaction(self, *, may_share: bool) -> Iterator[Part]:
         """Run the block as one commit, which is on disk at the end; an exception undoes it all."""
         refusal: BaseException | None = None
-        with self._taken():
+        with self._holding():
             if not may_share:
                 self._end()
             group = self._group or self._begin()
@@ -121,12 +121,12 @@ class WriteTurn:
         if refusal is not None and group.fault in (None, refusal):
             raise refusal
         if group.fault is not None:
-            raise _told(group.fault) from group.fault
+            raise _group_error(group.fault) from group.fault
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
         """Take the turn of all processes, and end the transaction in progress, if any."""
-        with self._taken():
+        with self._holding():
             self._end()
             self._processes.acquire()
             try:
@@ -147,7 +147,7 @@ class WriteTurn:
 
     def close(self) -> None:
         """Commit the current group and close the connection. A later call may reopen it."""
-        with self._taken():
+        with self._holding():
             self._end()
             if self.connection is not None:
                 self._drop(self.connection)
@@ -164,7 +164,7 @@ class WriteTurn:
             self._lock.release()
 
     @contextlib.contextmanager
-    def _taken(self) -> Iterator[None]:
+    def _holding(self) -> Iterator[None]:
         if not self._lock.acquire(blocking=False):
             self._wait()
         try:
@@ -275,11 +275,11 @@ class WriteTurn:
                     self._lock.release()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
-def _told(fault: BaseException) -> errors.DatastoreError:
+def _group_error(fault: BaseException) -> errors.DatastoreError:
     """Return the error that a part raises because its group failed."""
     known = data_file.refusal(fault)
     return known or errors.Unavailable(f"The commit and the others in its group failed: {fault!r}")

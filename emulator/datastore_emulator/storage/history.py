@@ -133,9 +133,9 @@ class PastReader(row_reader.RowReader):
                 (
                     row
                     for row in super().scan(name, low, high, with_entities=True)
-                    if self._was(row)
+                    if self._is_past(row)
                 ),
-                self._ended(low, high),
+                self._ended_revisions(low, high),
                 key=_entry_of,
             )
         # An index without an id has no entries now, and possibly never had any.
@@ -147,23 +147,23 @@ class PastReader(row_reader.RowReader):
         gone = self._past_entries(name[0], name[1])
         first = bisect.bisect_left(gone, low, key=_entry_of)
         last = bisect.bisect_left(gone, high, key=_entry_of)
-        return _merged(current, gone[first:last]) if first < last else current
+        return _merge(current, gone[first:last]) if first < last else current
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
         """Return the number of rows that an index had in a range, counting at most `most`."""
-        return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
+        return row_reader.count_rows(self.scan(name, low, high, with_entities=False), most)
 
-    def _was(self, row: row_reader.Row) -> bool:
+    def _is_past(self, row: row_reader.Row) -> bool:
         return row[5] <= self.moment
 
-    def _ended(self, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
+    def _ended_revisions(self, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
         """Yield the revisions in a key range that were current at the moment but are not now."""
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT key, entity_id, proto, version, created FROM history "
             "WHERE key >= ? AND key < ? AND until > ? AND version <= ? ORDER BY key",
             (low, high, self.moment, self.moment),
         )
-        for key, entity_id, proto, version, created in found:
+        for key, entity_id, proto, version, created in rows:
             yield key, entity_id, 0, proto, row_reader.meta(version, created), version
 
     def _past_entries(self, partition: bytes, code: bytes) -> list[row_reader.Row]:
@@ -180,7 +180,7 @@ class PastReader(row_reader.RowReader):
     ) -> Iterator[row_reader.Row]:
         """Yield the index rows of entities that existed then and changed after a version."""
         index = indexes.decode(name[1])
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT entity_id, key, proto FROM history WHERE key >= ? AND key < ? "
             "AND kind_id = ? AND until > ? AND version <= ?",
             (
@@ -190,7 +190,7 @@ class PastReader(row_reader.RowReader):
                 self.moment,
             ),
         )
-        for entity_id, key, proto in found:
+        for entity_id, key, proto in rows:
             partition, path = keys.decode(key)
             indexed = indexes.indexed_values(row_reader.parse(proto), partition)
             entries = indexes.entries(index, path, indexed)
@@ -200,7 +200,7 @@ class PastReader(row_reader.RowReader):
                 yield entry, entity_id, int(len(entries) > 1), None, None, 0
 
 
-def _merged(
+def _merge(
     current: Iterable[row_reader.Row], gone: Iterable[row_reader.Row]
 ) -> Iterator[row_reader.Row]:
     """Merge two sorted lists; both contain an entry if its entity changed but the entry did not."""

@@ -41,10 +41,10 @@ _Row = tuple[int, int, int]  # Entity id, version, whether the entity has severa
 
 def drop_unasked(connection: sqlite3.Connection) -> None:
     """Drop the built-in indexes that no query has asked for, inside the caller's transaction."""
-    found = connection.execute("SELECT code FROM built_ins WHERE NOT is_asked").fetchall()
-    for (code,) in found:
+    rows = connection.execute("SELECT code FROM built_ins WHERE NOT is_asked").fetchall()
+    for (code,) in rows:
         _drop(connection, code)
-    if found:
+    if rows:
         connection.execute("DELETE FROM built_ins WHERE NOT is_asked")
         connection.execute("UPDATE engine_state SET generation = generation + 1")
 
@@ -116,23 +116,23 @@ class IndexWriter(row_reader.RowReader):
         """
         self._keep_version()
         unasked = [code for code in codes if code not in self.definitions.built_ins.ready]
-        before = self._unfilled()
+        before = self._unfilled_indexes()
         self._connection.executemany(
             "INSERT INTO built_ins VALUES (?, 1, ?) ON CONFLICT (code) DO UPDATE SET is_asked = 1",
             [(code, b"") for code in unasked],
         )
-        unfilled = {code: to for code, to in self._unfilled().items() if code in unasked}
+        unfilled = {code: to for code, to in self._unfilled_indexes().items() if code in unasked}
         left = self._fill_some(unfilled)
         if len(left) < len(unfilled) or any(code not in before for code in unasked):
             self._renew_definitions()
         return not left
 
-    def _unfilled(self) -> dict[bytes, bytes]:
+    def _unfilled_indexes(self) -> dict[bytes, bytes]:
         """Return the incomplete built-in indexes, each with the key up to which it is filled."""
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT code, filled_to FROM built_ins WHERE filled_to IS NOT NULL"
         )
-        return dict(found.fetchall())
+        return dict(rows.fetchall())
 
     def _fill_some(self, unfilled: Mapping[bytes, bytes]) -> list[bytes]:
         """Fill indexes of one kind for a limited time; return those that are still incomplete."""
@@ -175,25 +175,25 @@ class IndexWriter(row_reader.RowReader):
         if after:
             named, path = keys.decode(after)
             partition = named.encoded
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT id, partition FROM indexes WHERE code = ? AND partition >= ? "
             "ORDER BY partition",
             (indexes.builtin(kind).code, partition),
         ).fetchall()
-        for kind_id, encoded in found:
+        for kind_id, encoded in rows:
             last = path if encoded == partition else b""
             while page := self._page(kind_id, last):
                 yield from page
                 last = page[-1][0][len(encoded) :]
 
     def _page(self, kind_id: int, after: bytes) -> list[tuple[bytes, row_reader.Stored]]:
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT key, entity_id, proto, entities.version, created, meta FROM index_entries "
             "CROSS JOIN entities ON entities.id = entity_id "
             "WHERE index_id = ? AND entry > ? ORDER BY entry LIMIT ?",
             (kind_id, after, PAGE),
         )
-        return [(key, row_reader.Stored(*stored)) for key, *stored in found]
+        return [(key, row_reader.Stored(*stored)) for key, *stored in rows]
 
     def _fill_from(
         self, made: Iterable[indexes.Index], key: bytes, stored: row_reader.Stored
@@ -201,7 +201,7 @@ class IndexWriter(row_reader.RowReader):
         partition, path = keys.decode(key)
         indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)
         listed = {index.code: indexes.entries(index, path, indexed) for index in made}
-        entries = {code: each for code, each in listed.items() if each}
+        entries = {code: encoded for code, encoded in listed.items() if encoded}
         self._update_entries(partition, stored.entity_id, {}, entries, stored.version)
 
     def replace_entries(
@@ -256,7 +256,7 @@ class IndexWriter(row_reader.RowReader):
     def _gather(
         self, partition: keys.Partition, code: bytes, changed: Mapping[bytes, _Row | None]
     ) -> None:
-        self._entry_changes.setdefault(self._interned(partition, code), {}).update(changed)
+        self._entry_changes.setdefault(self._intern(partition, code), {}).update(changed)
         self.index_updates += len(changed)
         if self.touched is not None:
             self.touched.append(((partition.encoded, code), changed))
@@ -278,7 +278,7 @@ class IndexWriter(row_reader.RowReader):
             [(index_id, entry, *row) for index_id, entry, row in changes if row is not None],
         )
 
-    def _interned(self, partition: keys.Partition, code: bytes) -> int:
+    def _intern(self, partition: keys.Partition, code: bytes) -> int:
         name = (partition.encoded, code)
         known = self.new_ids.get(name) or self.index_id(name)
         if known is None:

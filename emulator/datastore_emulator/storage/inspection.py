@@ -67,10 +67,10 @@ def check(path: str | os.PathLike[str]) -> Report:
     if not Path(name).is_file():
         raise errors.FailedPrecondition(f"There is no data file {name}.")
     last_commit.check(name)
-    with data_file.translated_at_opening(name):
+    with data_file.translating_at_opening(name):
         connection = data_file.connect(name, data_file.Durability.DURABLE)
         with contextlib.closing(connection):
-            if data_file.found_format(connection, name) != schema.FORMAT:
+            if data_file.read_format(connection, name) != schema.FORMAT:
                 raise errors.FailedPrecondition(
                     f"{name} does not have format {schema.FORMAT}. Open it with the engine "
                     "once to upgrade it."
@@ -183,17 +183,17 @@ class _Inspection:
             right = ((entity_id, int(indexes.are_several(code, entries))), (entity_id, 1))
             is_filled = key <= self._filled_to.get(code, key)
             for entry in entries:
-                found = self._connection.execute(
+                row = self._connection.execute(
                     "SELECT entity_id, is_multiple FROM index_entries "
                     "WHERE index_id = ? AND entry = ?",
                     (index_id, entry),
                 ).fetchone()
-                if found in right:
+                if row in right:
                     self._report.entries += 1
                     continue
-                if found is None and not is_filled:
+                if row is None and not is_filled:
                     continue
-                what = "missing" if found is None else "wrong"
+                what = "missing" if row is None else "wrong"
                 self._report.note(f"entity {entity_id}: an entry in {code!r} is {what}")
 
     def _check_counts(self) -> None:

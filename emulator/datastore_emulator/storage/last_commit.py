@@ -51,7 +51,7 @@ class Note(NamedTuple):
     since: int = 0
     until: int = 0
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         body = _FORM.pack(*self)
         return body + zlib.crc32(body).to_bytes(4, "little")
 
@@ -63,13 +63,13 @@ class LostCommits(NamedTuple):
     until: datetime
 
 
-def following(content: bytes, version: int, log: bytes) -> bytes:
+def next_note(content: bytes, version: int, log: bytes) -> bytes:
     """Return the note of a commit in a log, given the content of the file."""
-    last = _decoded(content)
+    last = _decode(content)
     if last is None:
-        return Note(version, 0, log).encoded()
+        return Note(version, 0, log).encode()
     base = last.base if log == last.log else last.version
-    return last._replace(version=version, base=base, log=log).encoded()
+    return last._replace(version=version, base=base, log=log).encode()
 
 
 def log_of(path: str) -> bytes:
@@ -89,7 +89,7 @@ def check(path: str) -> LostCommits | None:
     Raises:
         errors.FailedPrecondition: The log is missing, or belongs to another state of the file.
     """
-    note, log = _noted(path), log_of(path)
+    note, log = _read_note(path), log_of(path)
     lost = _newly_lost(path, note, log)
     if lost is not None:
         _logger.error(
@@ -98,7 +98,7 @@ def check(path: str) -> LostCommits | None:
         )  # fmt: skip
         # An interrupted write leaves no note, which is safe.
         with contextlib.suppress(OSError):
-            Path(f"{path}-turn").write_bytes(Note(lost[0], 0, log, *lost).encoded())
+            Path(f"{path}-turn").write_bytes(Note(lost[0], 0, log, *lost).encode())
     elif note is not None and note.until:
         lost = (note.since, note.until)
     return None if lost is None else LostCommits(*map(_moment, lost))
@@ -112,10 +112,10 @@ def forget(path: str) -> None:
 
 def seal(path: str) -> None:
     """Note that a closed data file needs no log, unless other processes still use it."""
-    note = _noted(path)
+    note = _read_note(path)
     if note is not None and log_of(path) == NO_LOG:
         with contextlib.suppress(OSError):
-            sealed = note._replace(base=note.version, log=NO_LOG).encoded()
+            sealed = note._replace(base=note.version, log=NO_LOG).encode()
             Path(f"{path}-turn").write_bytes(sealed)
 
 
@@ -156,11 +156,11 @@ def _needs_log(path: str) -> bool:
 def _version(path: str, how: str) -> int | None:
     """Return the version of the last commit, 0 if it is damaged, or None if it cannot be read."""
     try:
-        found = _answer(path, how, "SELECT version FROM engine_state")
+        value = _answer(path, how, "SELECT version FROM engine_state")
     except (sqlite3.Error, UnicodeDecodeError) as fault:
         is_damaged = getattr(fault, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
         return 0 if is_damaged else None
-    return found if isinstance(found, int) else 0
+    return value if isinstance(value, int) else 0
 
 
 def _answer(path: str, how: str, question: str) -> object:
@@ -170,13 +170,13 @@ def _answer(path: str, how: str, question: str) -> object:
         return next(connection.execute(question), (None,))[0]
 
 
-def _noted(path: str) -> Note | None:
+def _read_note(path: str) -> Note | None:
     with contextlib.suppress(OSError):
-        return _decoded(Path(f"{path}-turn").read_bytes())
+        return _decode(Path(f"{path}-turn").read_bytes())
     return None
 
 
-def _decoded(content: bytes) -> Note | None:
+def _decode(content: bytes) -> Note | None:
     body, check = content[: _FORM.size], content[_FORM.size : SIZE]
     if zlib.crc32(body).to_bytes(4, "little") != check:
         return None
@@ -188,4 +188,4 @@ def _moment(version: int) -> datetime:
 
 
 def _times(*versions: int) -> list[str]:
-    return [f"{_moment(each):%Y-%m-%d %H:%M:%S.%f} UTC" for each in versions]
+    return [f"{_moment(version):%Y-%m-%d %H:%M:%S.%f} UTC" for version in versions]

@@ -123,7 +123,7 @@ def install(
     partial, final = os.fspath(new), os.fspath(path)
     if kept is not None:
         check_is_free(os.fspath(kept))
-    with _existing(partial), _naming(final):
+    with _requiring_file(partial), _naming(final):
         data_file.prepare(partial, _DURABLE, lambda: now)
         _renew(partial, now)
         copied = Copied(final, seal(partial), Path(partial).stat().st_size)
@@ -132,7 +132,7 @@ def install(
             _remove_beside(final)
             _name(partial, final)
             return copied
-        with _retired(final, None if kept is None else os.fspath(kept)):
+        with _retiring(final, None if kept is None else os.fspath(kept)):
             last_commit.forget(final)
             Path(partial).replace(final)
             data_file.sync_folder(final)
@@ -148,11 +148,11 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
     """
     name = os.fspath(path)
     before = _size(name)
-    with _existing(name), data_file.translated_at_opening(name):
+    with _requiring_file(name), data_file.translating_at_opening(name):
         last_commit.check(name)
         data_file.prepare(name, _DURABLE, lambda: now)
         with (
-            writer_lock.held(name),
+            writer_lock.holding(name),
             contextlib.closing(data_file.connect(name, _DURABLE)) as connection,
         ):
             connection.execute("BEGIN IMMEDIATE")
@@ -175,12 +175,12 @@ def seal(path: str | os.PathLike[str]) -> int:
     """
     name = os.fspath(path)
     with (
-        data_file.translated_at_opening(name),
+        data_file.translating_at_opening(name),
         contextlib.closing(data_file.connect(name, _DURABLE)) as connection,
     ):
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise errors.Damaged(f"The data file is damaged: {found}")
+        result = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if result != "ok":
+            raise errors.Damaged(f"The data file is damaged: {result}")
         connection.execute("PRAGMA journal_mode = DELETE")
         entities: int = connection.execute("SELECT count(*) FROM entities").fetchone()[0]
     descriptor = os.open(name, os.O_RDONLY)
@@ -221,7 +221,7 @@ def check_is_free(path: str) -> None:
 
 
 @contextlib.contextmanager
-def _existing(path: str) -> Iterator[None]:
+def _requiring_file(path: str) -> Iterator[None]:
     """Refuse a path without a file, because SQLite would create one."""
     if not Path(path).is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
@@ -253,14 +253,14 @@ def _copy(source: str, target: str) -> None:
     """Copy a file's last committed state in one step, so that no write restarts the copy."""
     last_commit.check(source)
     with (
-        _existing(source),
-        data_file.translated_at_opening(source),
+        _requiring_file(source),
+        data_file.translating_at_opening(source),
         contextlib.closing(data_file.connect(source, _DURABLE)) as giver,
     ):
-        if not data_file.found_format(giver, source):
+        if not data_file.read_format(giver, source):
             raise errors.FailedPrecondition(f"{source} is empty.")
         with (
-            data_file.translated_at_opening(target),
+            data_file.translating_at_opening(target),
             contextlib.closing(data_file.connect(target, _DURABLE)) as taker,
         ):
             giver.backup(taker, pages=-1)
@@ -286,7 +286,7 @@ def _name(partial: str, final: str) -> None:
 
 
 @contextlib.contextmanager
-def _retired(path: str, kept: str | None) -> Iterator[None]:
+def _retiring(path: str, kept: str | None) -> Iterator[None]:
     """Merge the log of an unused data file into it, lock it exclusively, and name it `kept` too.
 
     The log must not outlive the file, because SQLite would apply it to the replacement file.
@@ -327,4 +327,4 @@ def _remove_beside(path: str) -> None:
 
 def _size(path: str) -> int:
     files = [Path(path), *(Path(path + ending) for ending in _BESIDE)]
-    return sum(each.stat().st_size for each in files if each.exists())
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -20,10 +20,10 @@ _FIELD = b"\x92\x01"  # The tag of Value.blob_value in a serialized entity
 def rewrite(connection: sqlite3.Connection) -> None:
     """Write the entries of all entities with byte strings again, in the caller's transaction."""
     writer = index_writer.IndexWriter(connection, row_reader.load_definitions, 0)
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT id, key, proto, version FROM entities WHERE instr(proto, ?)", (_FIELD,)
     )
-    for number, (entity_id, key, proto, version) in enumerate(found, start=1):
+    for number, (entity_id, key, proto, version) in enumerate(rows, start=1):
         partition, path = keys.decode(key)
         entity = row_reader.parse(proto)
         before = _former_values(entity, partition)
@@ -37,11 +37,11 @@ def rewrite(connection: sqlite3.Connection) -> None:
 
 def _former_values(entity: protobufs.Entity, partition: keys.Partition) -> indexes.Values:
     """Return the indexed values of an entity as the old formats encoded them."""
-    found = indexes.indexed_values(_only(entity, are_blobs=False), partition)
+    former = indexes.indexed_values(_only(entity, are_blobs=False), partition)
     for name, column in indexes.indexed_values(_only(entity, are_blobs=True), partition).items():
-        old = (each if each == values.NULL else _TAG + each[1:] for each in column)
-        found[name] = sorted({*found.get(name, ()), *old})
-    return found
+        old = (value if value == values.NULL else _TAG + value[1:] for value in column)
+        former[name] = sorted({*former.get(name, ()), *old})
+    return former
 
 
 def _only(entity: protobufs.Entity, *, are_blobs: bool) -> protobufs.Entity:

@@ -48,17 +48,17 @@ _recent: dict[bytes, indexes.Values] = {}
 def prepare(entity: protobufs.Entity, partition: keys.Partition) -> PreparedRow:
     """Prepare an entity in its stored form."""
     proto = entity.SerializeToString(deterministic=True)
-    found = indexes.indexed_values(entity, partition)
+    indexed = indexes.indexed_values(entity, partition)
     if len(proto) <= _LONGEST:
         if len(_recent) >= _RECENT:
             _recent.clear()
-        _recent[proto] = found
-    return PreparedRow(proto, zlib.crc32(proto), found)
+        _recent[proto] = indexed
+    return PreparedRow(proto, zlib.crc32(proto), indexed)
 
 
 def old_state(stored: row_reader.Stored, partition: keys.Partition) -> OldState:
     """Prepare an entity that the transaction has read."""
-    found = _recent.get(stored.proto)
-    if found is None:
-        found = indexes.indexed_values(row_reader.parse(stored.proto), partition)
-    return OldState(stored, found)
+    indexed = _recent.get(stored.proto)
+    if indexed is None:
+        indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)
+    return OldState(stored, indexed)

@@ -113,21 +113,21 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
     The single statement sees one state, so it needs no transaction.
     """
     # fetchone exhausts the cursor; an open cursor would keep that state alive.
-    found = connection.execute(
+    row = connection.execute(
         "SELECT engine_state.version, entities.id, proto, entities.version, created, meta, crc "
         "FROM engine_state LEFT JOIN entities ON key = ?",
         (key,),
     ).fetchone()
-    if not found:
+    if not row:
         raise _no_state()
-    version, *stored = found
+    version, *stored = row
     return PointRead(version, None if stored[0] is None else _sound(tuple(stored)))
 
 
 def version(connection: sqlite3.Connection, key: bytes) -> int:
     """Read the version of the entity with the given encoded key; 0 if there is no entity."""
-    found = connection.execute("SELECT version FROM entities WHERE key = ?", (key,)).fetchone()
-    return found[0] if found else 0
+    row = connection.execute("SELECT version FROM entities WHERE key = ?", (key,)).fetchone()
+    return row[0] if row else 0
 
 
 def last_change(connection: sqlite3.Connection) -> LastChange:
@@ -135,10 +135,10 @@ def last_change(connection: sqlite3.Connection) -> LastChange:
 
     The single statement sees one state, so it needs no transaction.
     """
-    found = connection.execute("SELECT version, generation FROM engine_state").fetchone()
-    if found is None:
+    row = connection.execute("SELECT version, generation FROM engine_state").fetchone()
+    if row is None:
         raise _no_state()
-    return LastChange(*found)
+    return LastChange(*row)
 
 
 class RowReader:
@@ -193,8 +193,8 @@ class RowReader:
 
     def is_reserved(self, key: bytes) -> bool:
         """Return whether a key's id must not be allocated."""
-        found = self._connection.execute("SELECT 1 FROM reserved WHERE key = ?", (key,))
-        return found.fetchone() is not None
+        cursor = self._connection.execute("SELECT 1 FROM reserved WHERE key = ?", (key,))
+        return cursor.fetchone() is not None
 
     def index_id(self, name: read_sets.IndexName) -> int | None:
         """Return the id of an index, or None if the index never had an entry."""
@@ -206,18 +206,18 @@ class RowReader:
         ).fetchone()
         if row is None:
             return None
-        found: int = row[0]
+        number: int = row[0]
         if self._sees_commits_only:
-            ids[name] = found
-        return found
+            ids[name] = number
+        return number
 
     def index_codes(self, partition: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
         """Yield the codes of a partition's indexes with low <= code < high, even if empty."""
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT code FROM indexes WHERE partition = ? AND code >= ? AND code < ? ORDER BY code",
             (partition, low, high),
         )
-        return (code for (code,) in found)
+        return (code for (code,) in rows)
 
     def scan(
         self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
@@ -261,54 +261,54 @@ class RowReader:
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
         """Return the number of rows that a scan would yield, counting at most `most`.
 
-        Subclasses whose scan yields different rows must override this method with `counted`.
+        Subclasses whose scan yields different rows must override this method with `count_rows`.
         """
         limit = -1 if most is None else min(most, sys.maxsize)
         if name[1] is None:
-            found = self._connection.execute(
+            cursor = self._connection.execute(
                 "SELECT count(*) FROM "
                 "(SELECT 1 FROM entities WHERE key >= ? AND key < ? ORDER BY key LIMIT ?)",
                 (low, high, limit),
             )
         else:
-            found = self._connection.execute(
+            cursor = self._connection.execute(
                 "SELECT count(*) FROM (SELECT 1 FROM index_entries "
                 "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry LIMIT ?)",
                 (self.index_id(name), low, high, limit),
             )
-        number: int = found.fetchone()[0]
+        number: int = cursor.fetchone()[0]
         return number
 
     def has_newer(self, name: read_sets.IndexName, low: bytes, high: bytes, version: int) -> bool:
         """Return whether a range of an index contains an entry newer than a version."""
         if name[1] is None:
-            found = self._connection.execute(
+            cursor = self._connection.execute(
                 "SELECT 1 FROM entities WHERE key >= ? AND key < ? AND version > ? LIMIT 1",
                 (low, high, version),
             )
         else:
-            found = self._connection.execute(
+            cursor = self._connection.execute(
                 "SELECT 1 FROM index_entries "
                 "WHERE index_id = ? AND entry >= ? AND entry < ? AND version > ? LIMIT 1",
                 (self.index_id(name), low, high, version),
             )
-        return found.fetchone() is not None
+        return cursor.fetchone() is not None
 
     def has_entry(self, name: read_sets.IndexName, entry: bytes, version: int) -> bool:
         """Return whether an entry exists and is unchanged since a version."""
         if name[1] is None:
             return 0 < self.entity_version(entry) <= version
-        found = self._connection.execute(
+        cursor = self._connection.execute(
             "SELECT 1 FROM index_entries WHERE index_id = ? AND entry = ? AND version <= ?",
             (self.index_id(name), entry, version),
         )
-        return found.fetchone() is not None
+        return cursor.fetchone() is not None
 
     def entry_count(self, name: read_sets.IndexName) -> int:
-        found = self._connection.execute(
+        cursor = self._connection.execute(
             "SELECT COUNT(*) FROM index_entries WHERE index_id = ?", (self.index_id(name),)
         )
-        count: int = found.fetchone()[0]
+        count: int = cursor.fetchone()[0]
         return count
 
     def indexed_values(
@@ -316,8 +316,8 @@ class RowReader:
     ) -> Iterator[tuple[bytes, indexes.Values]]:
         """Yield the path and the indexed values of each entity of a kind, in key order."""
         name = (partition.encoded, indexes.builtin(kind).code)
-        for path, entity_id, _, found, *_ in self.scan(name, b"", keys.ABOVE, with_entities=True):
-            proto = self.entity_by_id(entity_id).proto if found is None else found
+        for path, entity_id, _, stored, *_ in self.scan(name, b"", keys.ABOVE, with_entities=True):
+            proto = self.entity_by_id(entity_id).proto if stored is None else stored
             yield path, indexes.indexed_values(parse(proto), partition)
 
     def index_sizes(self) -> list[tuple[bytes, bytes, int, int]]:
@@ -330,25 +330,25 @@ class RowReader:
 
     def partitions(self) -> list[keys.Partition]:
         """Return all partitions that ever contained an entity, in order."""
-        found = self._connection.execute("SELECT DISTINCT partition FROM indexes ORDER BY 1")
-        return [keys.decode(encoded)[0] for (encoded,) in found]
+        rows = self._connection.execute("SELECT DISTINCT partition FROM indexes ORDER BY 1")
+        return [keys.decode(encoded)[0] for (encoded,) in rows]
 
 
 def _sound(row: tuple[int, bytes, int, int, bytes, int | None]) -> Stored:
     """Return an entity after verifying its checksum."""
     entity_id, proto, version, created, meta, crc = row
     if crc not in (None, zlib.crc32(proto)):
-        raise _damaged(entity_id)
+        raise _checksum_error(entity_id)
     return Stored(entity_id, proto, version, created, meta)
 
 
 def _sound_rows(
-    found: Iterable[tuple[bytes, int, int, bytes, bytes, int, int | None]],
+    rows: Iterable[tuple[bytes, int, int, bytes, bytes, int, int | None]],
 ) -> Iterator[Row]:
     crc32 = zlib.crc32
-    for entry, entity_id, is_multiple, proto, meta, version, crc in found:
+    for entry, entity_id, is_multiple, proto, meta, version, crc in rows:
         if crc32(proto) != crc and crc is not None:
-            raise _damaged(entity_id)
+            raise _checksum_error(entity_id)
         yield entry, entity_id, is_multiple, proto, meta, version
 
 
@@ -356,7 +356,7 @@ def _no_state() -> errors.Damaged:
     return errors.Damaged("The data file is damaged: its table 'engine_state' is empty.")
 
 
-def _damaged(entity_id: int) -> errors.Damaged:
+def _checksum_error(entity_id: int) -> errors.Damaged:
     return errors.Damaged(f"The stored entity {entity_id} does not match its checksum.")
 
 
@@ -365,8 +365,8 @@ DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]
 
 def load_definitions(connection: sqlite3.Connection, generation: int) -> Definitions:
     """Read the index definitions that a connection sees in this generation."""
-    found = connection.execute("SELECT code FROM composites ORDER BY code").fetchall()
-    composites = tuple(indexes.decode(code) for (code,) in found)
+    rows = connection.execute("SELECT code FROM composites ORDER BY code").fetchall()
+    composites = tuple(indexes.decode(code) for (code,) in rows)
     return Definitions(generation, composites, _built_ins(connection))
 
 
@@ -374,12 +374,12 @@ def _built_ins(connection: sqlite3.Connection) -> BuiltIns:
     (is_eager,) = connection.execute("SELECT is_eager FROM engine_state").fetchone()
     if is_eager:
         return BuiltIns()
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT code, is_asked AND filled_to IS NULL FROM built_ins"
     ).fetchall()
     return BuiltIns(
-        frozenset(code for code, _ in found),
-        frozenset(code for code, is_ready in found if is_ready),
+        frozenset(code for code, _ in rows),
+        frozenset(code for code, is_ready in rows if is_ready),
     )
 
 
@@ -393,7 +393,7 @@ def meta(version: int, created: int) -> bytes:
     )
 
 
-def counted(scanned: Iterator[Row], most: int | None) -> int:
+def count_rows(scanned: Iterator[Row], most: int | None) -> int:
     """Return the number of rows that an iterator yields, taking at most `most`."""
     limit = None if most is None else min(most, sys.maxsize)
     return sum(1 for _ in itertools.islice(scanned, limit))

@@ -64,7 +64,7 @@ class RowWriter(index_writer.IndexWriter):
         proto, crc, has = ready or prepared_rows.prepare(entity, partition)
         if had is None and old is not None:
             had = indexes.indexed_values(row_reader.parse(old.proto), partition)
-        before, after = self._differing(entity.key.path[-1].kind, path, has, had)
+        before, after = self._changed_entries(entity.key.path[-1].kind, path, has, had)
         key = partition.encoded + path
         self._touch(key)
         created = self.commit_version if old is None else old.created
@@ -102,7 +102,7 @@ class RowWriter(index_writer.IndexWriter):
             key = partition.encoded + path
             stored.append((entity_id, key, proto, version, version, meta, crc))
             self._touch(key)
-            before, after = self._differing(entity.key.path[-1].kind, path, has, None)
+            before, after = self._changed_entries(entity.key.path[-1].kind, path, has, None)
             self._update_entries(partition, entity_id, before, after, version)
         self._connection.executemany("INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?, ?)", stored)
 
@@ -142,7 +142,7 @@ class RowWriter(index_writer.IndexWriter):
                 old.version,
                 old.created,
                 old.entity_id,
-                self._interned(partition, kind.code),
+                self._intern(partition, kind.code),
                 partition.encoded + path,
                 old.proto,
             ),
@@ -180,12 +180,12 @@ class RowWriter(index_writer.IndexWriter):
 
     def _clear_partition(self, partition: keys.Partition) -> None:
         low, high = partition.encoded, partition.encoded + keys.ABOVE
-        while found := self._connection.execute(
+        while rows := self._connection.execute(
             "SELECT key, id, proto, version, created, meta FROM entities "
             "WHERE key >= ? AND key < ? ORDER BY key LIMIT ?",
             (low, high, _PAGE),
         ).fetchall():
-            for key, *stored in found:
+            for key, *stored in rows:
                 self.delete(partition, key[len(partition.encoded) :], row_reader.Stored(*stored))
             self._write_entries()
 
@@ -217,7 +217,7 @@ class RowWriter(index_writer.IndexWriter):
         if self.touched is not None:
             self.touched.append((read_sets.ENTITIES, (key,)))
 
-    def _differing(
+    def _changed_entries(
         self, kind: str, path: bytes, has: indexes.Values, had: indexes.Values | None
     ) -> tuple[indexes.Entries, indexes.Entries]:
         """Return an entity's old and new entries in the maintained indexes that may differ.
@@ -227,10 +227,10 @@ class RowWriter(index_writer.IndexWriter):
         a limit because of new indexes can still be deleted or reduced.
         """
         composites = self.definitions.by_kind.get(kind, ())
-        if not indexes.are_few(path, has, composites):
+        if not indexes.are_surely_few(path, has, composites):
             indexes.check_limits(indexes.all_entries(kind, path, has, composites))
         made = self.definitions.built_ins.maintained
         self.index_updates += indexes.unmade_updates(kind, had or {}, has, made)
         if had is None:
             return {}, indexes.all_entries(kind, path, has, composites, made)
-        return indexes.differing(kind, path, had, has, composites, made)
+        return indexes.changed_entries(kind, path, had, has, composites, made)

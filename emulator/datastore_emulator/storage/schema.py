@@ -103,9 +103,9 @@ def create(connection: sqlite3.Connection, version: int, seed: int) -> None:
     _mark(connection)
 
 
-def upgrade(connection: sqlite3.Connection, found: int) -> None:
+def upgrade(connection: sqlite3.Connection, current: int) -> None:
     """Upgrade the tables of an older format to this format, inside the caller's transaction."""
-    for step in range(found, FORMAT):
+    for step in range(current, FORMAT):
         for statement in _UPGRADES[step].split(";"):
             connection.execute(statement)
     _mark(connection)

@@ -71,9 +71,9 @@ class WriteAheadLog:
 
         The caller must not hold a snapshot or a lock.
         """
-        if self._left():
+        if self._remaining_pause():
             with thread_pool.waiting():
-                while left := self._left():
+                while left := self._remaining_pause():
                     time.sleep(min(left, _STEP))
 
     def checkpoint_if_large(self) -> None:
@@ -82,7 +82,7 @@ class WriteAheadLog:
         if size < LARGE:
             self._next = 0
             return
-        if size < self._next or self._left() or not self._turn.acquire(blocking=False):
+        if size < self._next or self._remaining_pause() or not self._turn.acquire(blocking=False):
             return
         try:
             is_empty = self.empty()
@@ -99,7 +99,7 @@ class WriteAheadLog:
         """
         end = time.monotonic() + patience
         with (
-            self._asking(min(patience, PAUSE)),
+            self._requesting_pause(min(patience, PAUSE)),
             contextlib.closing(self._connect(_STEP)) as connection,
         ):
             while not _is_emptied(connection):
@@ -115,7 +115,7 @@ class WriteAheadLog:
         except OSError:
             return 0
 
-    def _left(self) -> float:
+    def _remaining_pause(self) -> float:
         """Return the remaining seconds of the current pause."""
         if not os.path.exists(self._pause):  # noqa: PTH110 - twice as fast, and run at every begin
             return 0.0
@@ -128,7 +128,7 @@ class WriteAheadLog:
         return left if 0.0 < left <= PAUSE else 0.0
 
     @contextlib.contextmanager
-    def _asking(self, seconds: float) -> Iterator[None]:
+    def _requesting_pause(self, seconds: float) -> Iterator[None]:
         """Request a pause for the duration of the block, but for at most `seconds`."""
         until = time.monotonic_ns() + int(seconds * 1e9)
         # If the file cannot be written, no pause is requested, and the log is emptied at a later

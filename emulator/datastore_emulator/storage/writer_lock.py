@@ -74,7 +74,7 @@ class WriterLock:
         with contextlib.suppress(OSError):
             content = os.pread(file, last_commit.SIZE, 0)
             log = last_commit.log_of(self._data)
-            os.pwrite(file, last_commit.following(content, version, log), 0)
+            os.pwrite(file, last_commit.next_note(content, version, log), 0)
 
     def close(self) -> None:
         """Close the file. A later `acquire` reopens it."""
@@ -90,7 +90,7 @@ class WriterLock:
 
 
 @contextlib.contextmanager
-def held(path: str) -> Iterator[None]:
+def holding(path: str) -> Iterator[None]:
     """Hold the turn of a data file during a block."""
     lock = WriterLock(path)
     try:

@@ -124,8 +124,8 @@ class Commits:
             return protobufs.field(_COMMIT_TIME, protobufs.timestamp(seen))
 
         def check() -> list[mutations.Mutation]:
-            found = {} if transaction is None else transaction.reads.found
-            checked = mutations.check(request.mutations, default, found, are_own=are_own)
+            stored = {} if transaction is None else transaction.reads.found
+            checked = mutations.check(request.mutations, default, stored, are_own=are_own)
             if transaction is None:
                 mutations.check_each_once(checked)
             return checked
@@ -133,7 +133,7 @@ class Commits:
         def apply(
             writer: row_writer.RowWriter, checked: list[mutations.Mutation]
         ) -> tuple[bytes, list[mutations.Mutation], errors.DatastoreError | None]:
-            results, failure = _applied(writer, checked, is_atomic=transaction is not None)
+            results, failure = _apply_all(writer, checked, is_atomic=transaction is not None)
             answer = _response(writer, results, is_transactional=transaction is not None)
             both = zip(checked, results, strict=False)
             return answer, [write for write, result in both if not result.has_conflict], failure
@@ -148,7 +148,7 @@ class Commits:
         return answer
 
 
-def _applied(
+def _apply_all(
     writer: row_writer.RowWriter, checked: list[mutations.Mutation], *, is_atomic: bool
 ) -> tuple[list[mutations.Applied], errors.DatastoreError | None]:
     """Apply mutations in order; return their results, and the error that ended them early."""
@@ -167,7 +167,7 @@ def _applied(
 def _response(
     writer: row_writer.RowWriter, results: list[mutations.Applied], *, is_transactional: bool
 ) -> bytes:
-    parts = [protobufs.field(_RESULT, each.content) for each in results]
+    parts = [protobufs.field(_RESULT, result.content) for result in results]
     parts.append(protobufs.number_field(_INDEX_UPDATES, writer.index_updates))
     if is_transactional:
         parts.append(protobufs.field(_COMMIT_TIME, protobufs.timestamp(writer.commit_version)))

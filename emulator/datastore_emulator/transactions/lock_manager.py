@@ -230,7 +230,7 @@ class LockManager:
                         if not awaited:
                             proceed()
                             return True
-                        if may_pass and self._would_wait_for_itself(party, awaited):
+                        if may_pass and self._is_cyclic(party, awaited):
                             return False
                         self._note(party, awaited, queue)
                         if not may_pass and lock_table.is_victim(self._peers.all(), party.name):
@@ -258,10 +258,10 @@ class LockManager:
         if own is not None and own.awaited == awaited and own.queued == queue:
             return
         self._tell(party, ["wait", party.name, sorted(awaited), sorted(queue)])
-        if self._would_wait_for_itself(party, awaited):
+        if self._is_cyclic(party, awaited):
             self._wake(self._waiters)
 
-    def _would_wait_for_itself(self, party: Party, awaited: set[str]) -> bool:
+    def _is_cyclic(self, party: Party, awaited: set[str]) -> bool:
         return lock_table.leads_to(self._peers.all(), awaited, party.name)
 
     def _note_busy(self, changing: lock_table.Holder) -> None:
@@ -279,12 +279,14 @@ class LockManager:
         the conflict.
         """
         now = self._timer()
-        found = {place for place in self._busy.keys() & footprint.places if self._busy[place] > now}
+        places = {
+            place for place in self._busy.keys() & footprint.places if self._busy[place] > now
+        }
         for _, other in self._others(party):
             if other.queued:
-                found.update(other.queued.intersection(footprint.places))
+                places.update(other.queued.intersection(footprint.places))
         own = self._peers.table.holders.get(party.name)
-        return found if own is None else found - own.places
+        return places if own is None else places - own.places
 
     def _ahead(
         self, party: Party, footprint: lock_table.Footprint, busy: AbstractSet[str]
@@ -293,16 +295,16 @@ class LockManager:
 
         Of the parties that queue at the same places, these include only the one directly ahead.
         """
-        found = set()
+        names = set()
         earlier = []
         for name, other in self._others(party):
             if other.is_to_change(footprint) or not busy.isdisjoint(other.places):
-                found.add(name)
+                names.add(name)
             if (other.age, name) < (party.age, party.name) and not busy.isdisjoint(other.queued):
                 earlier.append((other.age, name))
         if earlier:
-            found.add(max(earlier)[1])
-        return found
+            names.add(max(earlier)[1])
+        return names
 
     def _sleep(self, name: str, awaited: set[str], left: float) -> None:
         waiter = self._waiters.setdefault(name, _Waiter(self._lock))
@@ -357,5 +359,5 @@ class LockManager:
             if name not in own:
                 return
             with self._turn():
-                self._wake(each for each in self._waiters if name in own[each].awaited)
+                self._wake(waiter for waiter in self._waiters if name in own[waiter].awaited)
                 self._peers.tell(event)

@@ -55,13 +55,13 @@ class Holder:
 
     def conflicts_with(self, wanted: list[str]) -> bool:
         """Return whether a change to these sorted places touches a place that this holder read."""
-        return not self.places.isdisjoint(wanted) or _meets(wanted, self.ranges)
+        return not self.places.isdisjoint(wanted) or _has_any_in(wanted, self.ranges)
 
     def is_to_change(self, footprint: Footprint) -> bool:
         """Return whether the change that this holder is about to make touches a footprint."""
         if not self.wanted:
             return False
-        return not set(self.wanted).isdisjoint(footprint.places) or _meets(
+        return not set(self.wanted).isdisjoint(footprint.places) or _has_any_in(
             self.wanted, footprint.ranges
         )
 
@@ -151,11 +151,11 @@ def _leads_to(
 ) -> bool:
     todo, seen = list(names), set(names)
     while todo:
-        each = todo.pop()
-        if each == name:
+        current = todo.pop()
+        if current == name:
             return True
-        if each in through:
-            new = holders[each].awaited - seen
+        if current in through:
+            new = holders[current].awaited - seen
             todo += new
             seen |= new
     return False
@@ -173,10 +173,10 @@ def _place(name: read_sets.IndexName, entry: bytes) -> str:
     return _prefix(name) + entry.decode("latin-1")
 
 
-def _meets(wanted: list[str], ranges: Iterable[tuple[str, str]]) -> bool:
+def _has_any_in(wanted: list[str], ranges: Iterable[tuple[str, str]]) -> bool:
     """Return whether any of the sorted places lies in any of the ranges."""
     for low, high in ranges:
-        found = bisect.bisect_left(wanted, low)
-        if found < len(wanted) and wanted[found] < high:
+        index = bisect.bisect_left(wanted, low)
+        if index < len(wanted) and wanted[index] < high:
             return True
     return False

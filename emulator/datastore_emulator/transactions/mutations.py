@@ -57,7 +57,7 @@ class Applied(NamedTuple):
 def check(
     mutations: Sequence[protobufs.Mutation],
     default: keys.Partition,
-    found: Mapping[bytes, row_reader.Stored | None],
+    known: Mapping[bytes, row_reader.Stored | None],
     *,
     are_own: bool = False,
 ) -> list[Mutation]:
@@ -66,21 +66,21 @@ def check(
     Args:
         mutations: The mutations of one commit.
         default: The partition of keys that name no partition.
-        found: Entities that the commit's transaction has read, by encoded key (`ReadSet.found`).
+        known: Entities that the commit's transaction has read, by encoded key (`ReadSet.found`).
         are_own: Whether the caller made the entities in their stored form (`Engine.commit_own`).
     """
     checked = [_check(mutation, default, are_own=are_own) for mutation in mutations]
     changed: set[bytes] = set()
     for write in checked:
         if write.named.path:
-            _prepare(write, found, changed)
+            _prepare(write, known, changed)
     if any(write.transforms for write in checked):
         _check_transform_count(checked)
     return checked
 
 
 def _prepare(
-    write: Mutation, found: Mapping[bytes, row_reader.Stored | None], changed: set[bytes]
+    write: Mutation, known: Mapping[bytes, row_reader.Stored | None], changed: set[bytes]
 ) -> None:
     """Add what can be computed before the turn; `changed` collects the keys of the commit."""
     key, partition = write.named.encoded, write.named.partition
@@ -88,8 +88,8 @@ def _prepare(
         if write.entity is not None and write.ready is None:
             write.ready = prepared_rows.prepare(write.entity, partition)
         # An earlier mutation of the same entity would make the old state wrong.
-        if key in found and key not in changed:
-            stored = found[key]
+        if key in known and key not in changed:
+            stored = known[key]
             write.old = prepared_rows.MISSING
             if stored is not None:
                 write.old = prepared_rows.old_state(stored, partition)
@@ -103,14 +103,14 @@ def _check(mutation: protobufs.Mutation, default: keys.Partition, *, are_own: bo
     if operation == "delete":
         return _check_delete(mutation, default)
     given = getattr(mutation, operation)
-    named = request_keys.written(given.key, default, may_be_incomplete=operation != "update")
+    named = request_keys.of_mutation(given.key, default, may_be_incomplete=operation != "update")
     has_mask, transforms = mutation.HasField("property_mask"), mutation.property_transforms
     entity, ready = given, None
     # The engine's own client leaves open whether the key and the change are plain.
     if are_own and named.has_project and named.path and not has_mask and not transforms:
         ready = prepared_rows.prepare(given, named.partition)
     if ready is None or len(ready.proto) > _SURELY_SMALL:
-        entity, ready = entities.normalized(given, named.partition, default), None
+        entity, ready = entities.normalize(given, named.partition, default), None
     return Mutation(
         operation,
         named,
@@ -126,7 +126,7 @@ def _check(mutation: protobufs.Mutation, default: keys.Partition, *, are_own: bo
 
 def _check_delete(mutation: protobufs.Mutation, default: keys.Partition) -> Mutation:
     key = mutation.delete
-    named = request_keys.written(key, default, may_be_incomplete=False)
+    named = request_keys.of_mutation(key, default, may_be_incomplete=False)
     if mutation.property_transforms:
         raise errors.InvalidArgument("A delete may not have property transforms.")
     precondition = preconditions.of(mutation, is_insert=False)
@@ -176,7 +176,7 @@ def apply(writer: row_writer.RowWriter, write: Mutation) -> Applied:
         return Applied(content + _description(writer, old), has_conflict=True)
     stored = None
     if write.entity is not None:
-        entity, transformed = _resulting(write.entity, write, old, now=writer.commit_version)
+        entity, transformed = _entity_to_store(write.entity, write, old, now=writer.commit_version)
         stored = writer.put(partition, path, entity, old, write.ready, had)
         content += transformed
     elif old is not None:
@@ -218,7 +218,7 @@ def _times(version: int, created: int) -> bytes:
     )
 
 
-def _resulting(
+def _entity_to_store(
     given: protobufs.Entity, write: Mutation, old: row_reader.Stored | None, *, now: int
 ) -> tuple[protobufs.Entity, bytes]:
     """Return the entity to store, and the serialized results of the transforms."""
@@ -226,12 +226,12 @@ def _resulting(
         return given, b""
     entity = given
     if write.mask is not None:
-        entity = property_masks.merged(
+        entity = property_masks.merge(
             None if old is None else row_reader.parse(old.proto), given, write.mask
         )
     changed = property_transforms.apply(entity, write.transforms, now=now)
-    results = (protobufs.field(_TRANSFORMED, each.SerializeToString()) for each in changed)
-    return entities.normalized(entity, write.named.partition, write.default), b"".join(results)
+    results = (protobufs.field(_TRANSFORMED, value.SerializeToString()) for value in changed)
+    return entities.normalize(entity, write.named.partition, write.default), b"".join(results)
 
 
 def take_id(writer: row_writer.RowWriter, partition: keys.Partition, key: protobufs.Key) -> int:

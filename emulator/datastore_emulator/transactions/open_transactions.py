@@ -177,7 +177,7 @@ class Transactions:
         transaction = self._open.get(name)
         if transaction is None or transaction.scope != scope:
             raise self._refusal(name)
-        with _held(transaction.lock):
+        with _holding(transaction.lock):
             if name not in self._open:
                 raise self._refusal(name)
             transaction.used = self._clock()
@@ -428,7 +428,7 @@ def validate(transaction: Transaction, writer: row_writer.RowWriter) -> None:
 
 
 @contextlib.contextmanager
-def _held(lock: threading.RLock) -> Iterator[None]:
+def _holding(lock: threading.RLock) -> Iterator[None]:
     """Hold a transaction's lock.
 
     Another request of the transaction may hold the lock during a long wait.

@@ -41,14 +41,14 @@ class Precondition(NamedTuple):
                 f"Invalid base version, it is greater than the stored version: {described}"
             )
         expected = self.base_version
-        found = version
+        actual = version
         if self.update_time is not None:
-            expected, found = self.update_time, version * _MICROSECOND
-        if expected == found:
+            expected, actual = self.update_time, version * _MICROSECOND
+        if expected == actual:
             return True
         if self.must_hold:
             raise errors.FailedPrecondition(
-                f"the stored version ({found}) does not match the required base version "
+                f"the stored version ({actual}) does not match the required base version "
                 f"({expected}): {described}"
             )
         return False

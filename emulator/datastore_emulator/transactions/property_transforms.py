@@ -42,7 +42,7 @@ def check(
     Raises:
         errors.InvalidArgument: A transform has no path, no type, or an operand of the wrong type.
     """
-    return tuple(_check(each, default) for each in given)
+    return tuple(_check(transform, default) for transform in given)
 
 
 def _check(given: protobufs.PropertyTransform, default: keys.Partition) -> Transform:
@@ -75,7 +75,7 @@ def apply(
     `now` is the time of the request in microseconds. The result is the new value, or null for
     transforms that change arrays.
     """
-    return [_apply(entity, each, now) for each in transforms]
+    return [_apply(entity, transform, now) for transform in transforms]
 
 
 def _apply(entity: protobufs.Entity, transform: Transform, now: int) -> protobufs.Value:
@@ -160,7 +160,7 @@ def _extreme(
 
 def _append(current: protobufs.Value | None, operand: protobufs.Value) -> protobufs.Value:
     array = _array(current)
-    seen = {_identity(each) for each in array.array_value.values}
+    seen = {_identity(element) for element in array.array_value.values}
     for element in operand.array_value.values:
         identity = _identity(element)
         if identity not in seen:
@@ -170,9 +170,9 @@ def _append(current: protobufs.Value | None, operand: protobufs.Value) -> protob
 
 
 def _remove(current: protobufs.Value | None, operand: protobufs.Value) -> protobufs.Value:
-    unwanted = {_identity(each) for each in operand.array_value.values}
+    unwanted = {_identity(element) for element in operand.array_value.values}
     array = _array(current)
-    kept = [each for each in array.array_value.values if _identity(each) not in unwanted]
+    kept = [element for element in array.array_value.values if _identity(element) not in unwanted]
     changed = protobufs.Value(meaning=array.meaning)
     changed.array_value.SetInParent()
     changed.array_value.values.extend(kept)
@@ -216,7 +216,7 @@ def _identity(value: protobufs.Value) -> Hashable:
         return kind, tuple(map(_identity, value.array_value.values))
     if kind == "entity_value":
         properties = value.entity_value.properties.items()
-        parts = frozenset((name, _identity(each)) for name, each in properties)
+        parts = frozenset((name, _identity(part)) for name, part in properties)
         return kind, value.entity_value.key.SerializeToString(deterministic=True), parts
     bare = protobufs.Value()
     bare.CopyFrom(value)

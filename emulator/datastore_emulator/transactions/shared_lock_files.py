@@ -134,10 +134,10 @@ class Peers:
         """Return the holders of all processes."""
         if not self._others:
             return self.table.holders
-        found = dict(self.table.holders)
+        holders = dict(self.table.holders)
         for other in self._others.values():
-            found.update(other.table.holders)
-        return found
+            holders.update(other.table.holders)
+        return holders
 
     def entry_reads(self) -> int:
         """Return a number that changes with every lock on entries of an index."""
@@ -216,10 +216,10 @@ class Peers:
                     other.remove()
 
     def _drop(self, dead: Iterable[str]) -> bool:
-        found = list(dead)
-        for file in found:
+        files = list(dead)
+        for file in files:
             self._others.pop(file).remove()
-        return bool(found)
+        return bool(files)
 
     def _write_anew(self) -> None:
         self._counter += 1

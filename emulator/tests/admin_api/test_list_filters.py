@@ -26,7 +26,7 @@ KNOWN = ("kind", "state", "labels.")
 )
 def test_a_result_meets_a_filter_if_all_its_conditions_hold(text: str, is_met: bool) -> None:
     values = {"kind": "T", "state": "READY", "labels.a-b": ""}
-    assert list_filters.meets(list_filters.parse(text, KNOWN), values.__getitem__) == is_met
+    assert list_filters.matches(list_filters.parse(text, KNOWN), values.__getitem__) == is_met
 
 
 @pytest.mark.parametrize(

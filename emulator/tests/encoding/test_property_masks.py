@@ -235,9 +235,7 @@ def is_covered(path: str, mask: list[str]) -> bool:
 def test_a_mask_reads_exactly_the_leaves_below_its_paths(
     near: service_calls.Service, tree: dict[str, Any], mask: list[str]
 ) -> None:
-    found = property_masks.narrowed(
-        near.entity(near.key("T", 1), **tree), property_masks.parse(mask)
-    )
+    found = property_masks.narrow(near.entity(near.key("T", 1), **tree), property_masks.parse(mask))
     expected = {path: value for path, value in leaves(tree).items() if is_covered(path, mask)}
     assert leaves(near.plain(found)) == expected
 
@@ -249,8 +247,8 @@ def test_a_masked_read_returns_what_a_masked_write_stored(
     key = near.key("T", 1)
     parsed = property_masks.parse(mask)
     before, given_ = near.entity(key, **old), near.entity(key, **new)
-    after = property_masks.merged(before, given_, parsed)
-    assert property_masks.narrowed(after, parsed) == property_masks.narrowed(given_, parsed)
+    after = property_masks.merge(before, given_, parsed)
+    assert property_masks.narrow(after, parsed) == property_masks.narrow(given_, parsed)
 
 
 @given(entity_dicts, path_lists)
@@ -258,4 +256,4 @@ def test_writing_an_entity_over_itself_changes_nothing(
     near: service_calls.Service, tree: dict[str, Any], mask: list[str]
 ) -> None:
     entity = near.entity(near.key("T", 1), **tree)
-    assert property_masks.merged(entity, entity, property_masks.parse(mask)) == entity
+    assert property_masks.merge(entity, entity, property_masks.parse(mask)) == entity

@@ -64,7 +64,7 @@ def test_a_written_key_is_refused_as_a_checked_one_is(key: Any, may_be_incomplet
             return error.message
         return "accepted"
 
-    assert outcome(request_keys.written) == outcome(entities.check_written_key)
+    assert outcome(request_keys.of_mutation) == outcome(entities.check_written_key)
 
 
 @pytest.mark.parametrize("name", ["__x__", "n"])

@@ -111,7 +111,7 @@ def test_entries_are_split_into_their_values(
 @given(ordered_values())
 def test_a_projected_value_is_the_one_that_was_encoded(pair: tuple[Any, ...]) -> None:
     value = pair[1]
-    found = values.projected(values.encode(value, HERE))
+    found = values.project(values.encode(value, HERE))
     assert found.meaning == 18
     found.ClearField("meaning")
     if value.HasField("blob_value") and found.HasField("string_value"):

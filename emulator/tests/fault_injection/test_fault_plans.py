@@ -258,7 +258,7 @@ def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(
     while not engine.fault_plan.log:
         late = outcome(lambda: service.call("Commit", patience=0.5, **request))
         assert late == "DEADLINE_EXCEEDED"
-    programs.wait_until(lambda: not engine.fault_plan.held)
+    programs.wait_until(lambda: not engine.fault_plan.pending_count)
     engine.install_faults(None)
     assert service.get(service.key("T", 1)) is None
 
@@ -298,7 +298,7 @@ def test_a_hanging_call_does_not_keep_a_server_from_stopping(
         programs.wait_until(lambda: engine.fault_plan.log)
         running.stop()
         caller.join(PATIENCE)
-    programs.wait_until(lambda: not engine.fault_plan.held)
+    programs.wait_until(lambda: not engine.fault_plan.pending_count)
     assert len(statuses) == 1
 
 

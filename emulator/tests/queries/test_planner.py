@@ -122,9 +122,9 @@ def test_segments_are_between_two_cursors() -> None:
 
 def test_ranges_keep_the_narrower_bound() -> None:
     whole = filters.Range()
-    low = whole.narrowed(4, b"c").narrowed(3, b"c").narrowed(4, b"b").narrowed(4, b"c")
+    low = whole.narrow(4, b"c").narrow(3, b"c").narrow(4, b"b").narrow(4, b"c")
     assert (low.low, low.is_low_open) == (b"c", True)
-    high = low.narrowed(2, b"x").narrowed(1, b"x").narrowed(2, b"y").narrowed(2, b"x")
+    high = low.narrow(2, b"x").narrow(1, b"x").narrow(2, b"y").narrow(2, b"x")
     assert (high.high, high.is_high_open) == (b"x", True)
     assert [high.contains(value) for value in (b"b", b"c", b"d", b"w", b"x", b"y")] == [
         False, False, True, True, False, False,

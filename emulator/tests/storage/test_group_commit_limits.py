@@ -140,7 +140,7 @@ def test_the_log_is_not_emptied_in_the_middle_of_a_group(
         service = Service(inprocess.Channel(engine))
         service.put(service.key("T", 1), a=1)
         clock.ahead += 600
-        with turn_of(engine)._taken():
+        with turn_of(engine)._holding():
             turn_of(engine)._begin()
         assert service.names("T") == [1]  # At its end, the log is due and the turn is free
         turn_of(engine).close()
@@ -162,7 +162,7 @@ def test_an_interrupt_at_the_commit_is_reported_with_the_actual_outcome(
             sqlite3.Connection.execute(turn.connection, "COMMIT")
         raise KeyboardInterrupt
 
-    with turn._taken():
+    with turn._holding():
         group = turn._begin()
         group.parts.append(group_commit.Part(group.connection))
         group.connection.execute("INSERT INTO reserved VALUES (x'00')")

@@ -74,7 +74,7 @@ def test_the_differing_entries_turn_the_old_rows_into_the_new_ones(
     entities = [SERVICE.entity(key, **each) for each in (old, new)]
     before, after = (indexes.membership(each, HERE, path, composites) for each in entities)
     had, has = (indexes.indexed_values(each, HERE) for each in entities)
-    gone, come = indexes.differing("T", path, had, has, composites)
+    gone, come = indexes.changed_entries("T", path, had, has, composites)
     assert gone.items() <= before.items()
     updated = {code: listed for code, listed in before.items() if code not in gone} | come
     assert updated == after
@@ -89,7 +89,7 @@ def test_an_entity_with_few_entries_is_far_within_the_limits(
     key: Any, content: dict[str, Any], composites: tuple[Any, ...]
 ) -> None:
     path, entity = keys.encode_path(key), SERVICE.entity(key, **content)
-    if indexes.are_few(path, indexes.indexed_values(entity, HERE), composites):
+    if indexes.are_surely_few(path, indexes.indexed_values(entity, HERE), composites):
         found = indexes.membership(entity, HERE, path, composites)
         composite = [each for code, each in found.items() if not indexes.decode(code).is_builtin]
         assert sum(map(len, found.values())) <= 2 * indexes.MAX_ENTRIES
@@ -106,7 +106,7 @@ def test_an_entity_with_long_entries_is_counted(width: int) -> None:
     composites = [indexes.Index("T", wide[: n + 1], has_ancestor=True) for n in range(len(wide))]
     entries = [each for index in composites for each in indexes.entries(index, path, indexed)]
     is_within = sum(map(len, entries)) <= indexes.MAX_COMPOSITE_BYTES
-    assert indexes.are_few(path, indexed, composites) == is_within == (width == 1)
+    assert indexes.are_surely_few(path, indexed, composites) == is_within == (width == 1)
 
 
 def rows(engine: inprocess.Engine) -> list[tuple[bytes | int, ...]]:

@@ -139,18 +139,18 @@ def test_a_request_in_progress_does_not_wait(
 ) -> None:
     key = service.key("T", 1)
     began = service.begin()
-    with log._asking(write_ahead_log.PAUSE):
+    with log._requesting_pause(write_ahead_log.PAUSE):
         service.lookup(key, transaction=began)
         service.commit(service_calls.upsert(service, key, a=1), transaction=began)
-        assert log._left()
+        assert log._remaining_pause()
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 3600.0])
 def test_a_leftover_pause_delays_no_request(
     service: service_calls.Service, log: write_ahead_log.WriteAheadLog, seconds: float
 ) -> None:
-    with log._asking(seconds):
-        assert not log._left()
+    with log._requesting_pause(seconds):
+        assert not log._remaining_pause()
         service.put(service.key("T", 1), a=1)
 
 
@@ -160,7 +160,7 @@ def test_emptying_gives_up_and_ends_the_pause(
     service.put(service.key("T", 1), a=1)
     with engine.storage.read():
         assert not log.empty(0.05)
-    assert not log._left()
+    assert not log._remaining_pause()
     assert log.empty()
     assert not log._size()
 

@@ -118,7 +118,7 @@ def test_a_role_is_held_until_it_is_revoked_and_a_change_ends_sessions(
     for change in (
         lambda: accounts.grant(ann.id, roles.Role.OWNER, "demo"),
         lambda: accounts.grant(ann.id, None, "demo"),
-        lambda: credentials.set_password(ann.id, credentials.checked_password(PASSWORD)),
+        lambda: credentials.set_password(ann.id, credentials.check_and_hash(PASSWORD)),
         lambda: accounts.end_sessions(ann.id),
     ):
         session = account_holders.sign_in("ann")
@@ -175,9 +175,9 @@ class TestPasswords:
             hashing.check(password)
 
     def test_a_password_matches_its_own_hash_only(self) -> None:
-        made = hashing.hashed("pässword of ten")
+        made = hashing.hash_password("pässword of ten")
         assert made.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
-        assert hashing.hashed("pässword of ten") != made
+        assert hashing.hash_password("pässword of ten") != made
         assert hashing.matches(made, "pa\u0308ssword of ten")
         assert not hashing.matches(made, "password of ten")
         assert not hashing.matches(made, "")

@@ -66,25 +66,31 @@ def test_an_invalid_token_is_refused(store: connection.Store, token: str) -> Non
     with pytest.raises(errors.BadLink):
         account_holders.accept(token)
     with pytest.raises(errors.BadLink):
-        invitations.renew(token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW)
+        invitations.reset_password(
+            token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW
+        )
 
 
 def test_a_link_is_valid_for_its_purpose_and_term(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     invitation, reset = (
         account_holders.invite(OWNER),
-        invitations.reset(ann, secret=SECRET, now=NOW),
+        invitations.issue_reset(ann, secret=SECRET, now=NOW),
     )
     with pytest.raises(errors.BadLink):
         account_holders.accept(reset, "bob")
     with pytest.raises(errors.BadLink):
-        invitations.renew(invitation, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW)
+        invitations.reset_password(
+            invitation, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW
+        )
     with pytest.raises(errors.BadLink) as late:
         account_holders.accept(invitation, "bob", now=NOW + invitations.TERM)
     assert late.value.code == "link-expired"
     over = NOW + invitations.RESET_TERM
     with pytest.raises(errors.BadLink):
-        invitations.renew(reset, invitations.PasswordReset(PASSWORD), secret=SECRET, now=over)
+        invitations.reset_password(
+            reset, invitations.PasswordReset(PASSWORD), secret=SECRET, now=over
+        )
     assert account_holders.accept(
         invitation, "bob", now=NOW + invitations.TERM - timedelta(seconds=1)
     )
@@ -152,7 +158,7 @@ RENEWED = "another password"
 
 def _renew(token: str, password: str = RENEWED, code: str = "") -> sessions.Session:
     choice = invitations.PasswordReset(password, code, account_holders.NETWORK)
-    return invitations.renew(token, choice, secret=SECRET, now=NOW)
+    return invitations.reset_password(token, choice, secret=SECRET, now=NOW)
 
 
 def _code(key: str) -> str:
@@ -162,11 +168,11 @@ def _code(key: str) -> str:
 def test_a_reset_sets_a_password_and_ends_sessions(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     session = account_holders.sign_in("ann")
-    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
     with pytest.raises(errors.BadInput):
         _renew(token, "short")
     choice = invitations.PasswordReset(RENEWED, browser=session.token)
-    renewed = invitations.renew(token, choice, secret=SECRET, now=NOW)
+    renewed = invitations.reset_password(token, choice, secret=SECRET, now=NOW)
     assert sessions.find(session.token, SECRET, now=NOW) is None
     assert sessions.find(renewed.token, SECRET, now=NOW) == renewed
     assert account_holders.sign_in("ann", RENEWED)
@@ -176,7 +182,7 @@ def test_a_reset_sets_a_password_and_ends_sessions(store: connection.Store) -> N
 
 def test_a_used_or_superseded_reset_link_is_invalid(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
-    first, second = (invitations.reset(ann, secret=SECRET, now=NOW) for _ in range(2))
+    first, second = (invitations.issue_reset(ann, secret=SECRET, now=NOW) for _ in range(2))
     with pytest.raises(errors.BadLink):
         _renew(first)
     assert _renew(second)
@@ -191,9 +197,9 @@ def test_a_reset_link_becomes_invalid_once_its_owner_changes_password_or_signs_o
     store: connection.Store, meanwhile: str
 ) -> None:
     ann = account_holders.account("ann", OWNER)
-    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
     if meanwhile == "password":
-        credentials.set_password(ann.id, credentials.checked_password("a third password"))
+        credentials.set_password(ann.id, credentials.check_and_hash("a third password"))
     else:
         accounts.end_sessions(ann.id)
     with pytest.raises(errors.BadLink):
@@ -204,7 +210,7 @@ def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -
     ann, key = account_holders.account("ann", OWNER), totp.secret()
     credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
     session = sessions.begin(ann.id, SECRET, now=NOW)
-    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
     for wrong in ("", "000000"):
         with pytest.raises(errors.BadInput, match="wrong-totp-code") as refused:
             _renew(token, code=wrong)
@@ -221,7 +227,7 @@ def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -
 def test_guesses_of_the_code_for_a_reset_are_limited(store: connection.Store) -> None:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
     credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
-    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
     for _ in range(password_login.PER_NAME.most):
         with pytest.raises(errors.BadInput):
             _renew(token, code="000000")
@@ -232,7 +238,7 @@ def test_guesses_of_the_code_for_a_reset_are_limited(store: connection.Store) ->
 def test_a_reset_link_may_remove_the_second_factor_too(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
-    token = invitations.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
+    token = invitations.issue_reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
     assert accounts.by_text("ann", SECRET).has_totp, "the link was not used yet"
     assert not _renew(token).account.has_totp
     assert account_holders.sign_in("ann", RENEWED)
@@ -254,7 +260,7 @@ def test_a_commit_whose_answer_is_lost_is_applied_once(
     ann = account_holders.account("ann", OWNER)
     invitation, reset = (
         account_holders.invite(OWNER),
-        invitations.reset(ann, secret=SECRET, now=NOW),
+        invitations.issue_reset(ann, secret=SECRET, now=NOW),
     )
     commit, losses = transactions.commit, []
 
@@ -269,7 +275,7 @@ def test_a_commit_whose_answer_is_lost_is_applied_once(
     done = {
         "accept": lambda: account_holders.accept(invitation, "bob"),
         "accept_as": lambda: invitations.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
-        "renew": lambda: invitations.renew(
+        "renew": lambda: invitations.reset_password(
             reset, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW
         ),
         "sign_in": lambda: account_holders.sign_in("ann"),

@@ -82,7 +82,7 @@ def test_a_code_is_refused_after_the_role_of_its_account_was_removed() -> None:
 def test_a_readers_code_begins_no_session_and_the_reverse() -> None:
     ann, made = account_holders.account("ann", moderator()), moderators.verifier()
     code = grant(ann, made)
-    purpose = one_time_links.LinkPurpose.VOUCHER
+    purpose = one_time_links.LinkPurpose.WINDOW_CODE
     shown = window_codes.PresentedCode(made, code)
     with pytest.raises(reader_accounts.Refused):
         window_codes.redeem(purpose, "demo", shown, str, secret=SECRET, now=here())

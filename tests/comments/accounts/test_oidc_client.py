@@ -187,7 +187,7 @@ def test_a_name_comes_from_the_token_if_it_is_acceptable(
 
     def name() -> str:
         asked = oidc_client.Secrets("s" * 43, "n" * 43, "v" * 43)
-        code = provider.authorize(peer.way(asked))
+        code = provider.authorize(peer.login_address(asked))
         return peer.identify({"code": code}, asked, secret=SECRET, now=here()).name
 
     provider.claims = {"name": "Ann"}

@@ -279,7 +279,7 @@ def test_a_page_tells_whether_its_site_has_a_provider(
     site_settings.add("blog", [ORIGIN], scheme=sample_threads.SETTINGS.scheme, now=here())
     assert (may_enter("demo"), may_enter("blog")) == (True, False)
     other = providers.Registration("other", "Other", "https://other.example", "client", "secret")
-    providers.add(providers.checked(other, SECRET, now=here()))
+    providers.add(providers.make(other, SECRET, now=here()))
     assert not may_enter("blog")
     providers.offer("other", ("demo", "blog"), at_desk=False)
     assert (may_enter("demo"), may_enter("blog")) == (True, True)

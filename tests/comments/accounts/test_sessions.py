@@ -186,7 +186,7 @@ def test_a_password_changed_during_its_check_lets_nobody_in(
 
     def overtaken(stored: str, password: str) -> bool:
         is_right = matches(stored, password)
-        credentials.set_password(ann.id, credentials.checked_password("another password"))
+        credentials.set_password(ann.id, credentials.check_and_hash("another password"))
         return is_right
 
     monkeypatch.setattr(hashing, "matches", overtaken)

@@ -112,7 +112,7 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     token = _token(run, "reset", "ann", page="reset")
     with open_store.context():
         now = account_holders.here()
-        invitations.renew(
+        invitations.reset_password(
             token, invitations.PasswordReset("another password"), secret=SECRET, now=now
         )
         assert account_holders.sign_in("ann", "another password")
@@ -132,10 +132,14 @@ def _reset_of_both(run: Run, open_store: connection.Store) -> None:
         now = account_holders.here()
         token = _token(run, "reset", "ann", page="reset")
         with pytest.raises(errors.BadInput, match="wrong-totp-code"):
-            invitations.renew(token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=now)
+            invitations.reset_password(
+                token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=now
+            )
         token = _token(run, "reset", "ann", "--remove-second-factor", page="reset")
         choice = invitations.PasswordReset(PASSWORD)
-        assert not invitations.renew(token, choice, secret=SECRET, now=now).account.has_totp
+        assert not invitations.reset_password(
+            token, choice, secret=SECRET, now=now
+        ).account.has_totp
 
 
 @pytest.mark.parametrize("password", ["Password123", "QWERTYUIOP", "Ann.Example", "UNIVERSITY"])

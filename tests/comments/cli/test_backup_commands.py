@@ -36,7 +36,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _store(folder: Path) -> AbstractContextManager[connection.Store]:
-    return embedded_engine.DataFiles().opened(folder / "flatthread.db", sample_threads.SETTINGS)
+    return embedded_engine.DataFiles().open_store(folder / "flatthread.db", sample_threads.SETTINGS)
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ def test_a_counter_that_was_added_is_reported_even_if_counting_must_wait(
     def busy(_: str) -> None:
         raise errors.Overloaded("the store did not answer in time")
 
-    monkeypatch.setattr(declared_backfill, "run", busy)
+    monkeypatch.setattr(declared_backfill, "complete", busy)
     added = run("counter", "add", "demo", "all")
     assert added.exit_code == 0
     assert "Added the counter all to demo: " in added.stdout

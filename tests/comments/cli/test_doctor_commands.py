@@ -42,7 +42,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared") / "data"
     folder.mkdir(mode=0o700)
     files = embedded_engine.DataFiles()
-    with files.opened(folder / "flatthread.db", SETTINGS) as store, store.context():
+    with files.open_store(folder / "flatthread.db", SETTINGS) as store, store.context():
         prepared_stores.demo()
     (folder / "secret").write_text(SETTINGS.secret)
     (folder / "secret").chmod(0o600)
@@ -64,7 +64,7 @@ def run(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
             *, creates: bool, backs_up: bool = True
         ) -> tuple[config.Settings, connection.Store]:
             settings = config.load(creates=creates)
-            return settings, stack.enter_context(files.opened(settings.data_file, settings))
+            return settings, stack.enter_context(files.open_store(settings.data_file, settings))
 
         def ran(**settings: str) -> Found:
             for name, value in {"FLATTHREAD_DATA": str(data), **settings}.items():
@@ -240,9 +240,9 @@ def test_a_clock_that_differs_from_the_proxys_is_found(run: Run) -> None:
 
 def test_dead_letters_and_old_deliveries_cause_warnings(run: Run, data: Path) -> None:
     at = datetime.now(UTC) - timedelta(hours=2)
-    rows = message_queue.made("event.1", ["hook/demo/a", "hook/demo/b"], "{}", at=at)
+    rows = message_queue.new_rows("event.1", ["hook/demo/a", "hook/demo/b"], "{}", at=at)
     files = embedded_engine.DataFiles()
-    with files.opened(data / "flatthread.db", SETTINGS) as store, store.context():
+    with files.open_store(data / "flatthread.db", SETTINGS) as store, store.context():
         transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))
         message_queue.give_up(rows[0].key.id(), "answered 410")
     (letters, oldest) = run()["deliveries"]

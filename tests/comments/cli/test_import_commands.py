@@ -85,11 +85,11 @@ def test_an_import_stores_its_progress(
 ) -> None:
     run("import", "disqus", export, "--site", "demo", "--dry-run")
     with open_store.context():
-        assert import_journal.of("demo") == []
+        assert import_journal.recent_imports("demo") == []
     for _ in range(2):
         run("import", "disqus", export, "--site", "demo")
         with open_store.context():
-            (found,) = import_journal.of("demo")
+            (found,) = import_journal.recent_imports("demo")
         assert (found.system, found.file, found.comments) == ("disqus", "export.xml", 2)
         assert (found.seen, found.added) == (2, 2)
 
@@ -129,7 +129,7 @@ def test_a_dry_run_refuses_an_import_that_cannot_be_stored(
         assert "is already stored in" in refused.output
         assert "into different sites." in refused.output
     with open_store.context():
-        assert [each.file for each in import_journal.of("demo")] == ["export.xml"]
+        assert [each.file for each in import_journal.recent_imports("demo")] == ["export.xml"]
 
 
 def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
@@ -160,7 +160,7 @@ def test_an_unsupported_encoding_is_reported_in_one_line_and_stores_nothing(
     assert refused.output.count("\n") == 1
     assert f'{export}:1: the encoding "utf-7" is not supported: convert' in refused.output
     assert list(repair.threads("demo")) == []
-    assert import_journal.of("demo") == []
+    assert import_journal.recent_imports("demo") == []
 
 
 def test_errors_contain_no_escape_sequences_of_a_file(

@@ -135,7 +135,7 @@ def test_an_undo_is_refused_with_the_reason(
         (msgspec.structs.replace(found, added=None, at=now), "is still running. Wait until it"),
         (msgspec.structs.replace(found, undoing=now, undone=now), "was undone already, at"),
     ):
-        writes = import_journal.store("demo", changed)
+        writes = import_journal.import_writes("demo", changed)
         with open_store.context():
             transactions.transaction(functools.partial(transactions.apply, writes))
         refused = run("imports", "undo", imported, "--site", "demo", "--yes")
@@ -182,7 +182,7 @@ def test_an_import_whose_process_has_ended_is_interrupted(
         [sys.executable, "-c", mark], check=True, capture_output=True, text=True, cwd=ROOT
     )
     for process, state in (
-        (import_process.own(), "running"),
+        (import_process.own_mark(), "running"),
         ("elsewhere 1 1", "running"),
         (ended.stdout.strip(), "interrupted: run the same command again, can be undone until"),
     ):
@@ -194,6 +194,8 @@ def test_an_import_whose_process_has_ended_is_interrupted(
                 process=process,
             )
             transactions.transaction(
-                functools.partial(transactions.apply, import_journal.store("demo", unfinished))
+                functools.partial(
+                    transactions.apply, import_journal.import_writes("demo", unfinished)
+                )
             )
         assert state in run("imports", "list", "--site", "demo").stdout

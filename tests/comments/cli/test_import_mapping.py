@@ -76,7 +76,7 @@ def test_a_second_import_with_the_same_mapping_adds_nothing(
     shown = run(app, moved, *MAPPING)
     assert "Added 0 comments in 1 thread; 7 existed already.\n" in shown.output
     assert sample_exports.rows() == before
-    (found,) = import_journal.of("garden")
+    (found,) = import_journal.recent_imports("garden")
     assert found.mapping == tuple(MAPPING[1::2])
 
 

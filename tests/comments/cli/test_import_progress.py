@@ -13,7 +13,7 @@ def test_a_line_is_printed_every_10_seconds(
     capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
     now = lambda: clock.now  # noqa: E731 - the clock of the test
-    with import_progress.shown("Importing", 100_000, "comment", now) as advance:
+    with import_progress.showing("Importing", 100_000, "comment", now) as advance:
         for _ in range(12):
             advance(1_000)
             clock.now += 3.0
@@ -31,14 +31,14 @@ def test_a_total_that_is_not_known_has_no_estimate(
     capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
     now = lambda: clock.now  # noqa: E731 - the clock of the test
-    with import_progress.shown("Reading", None, "comment", now) as advance:
+    with import_progress.showing("Reading", None, "comment", now) as advance:
         clock.now += 11.0
         advance(1_500)
     assert capsys.readouterr().err == "Reading: 1,500 comments\n"
 
 
 def test_a_short_command_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with import_progress.shown("Reading", 10, "line") as advance:
+    with import_progress.showing("Reading", 10, "line") as advance:
         advance(10)
     assert capsys.readouterr().err == ""
 
@@ -48,7 +48,7 @@ def test_a_terminal_shows_a_bar(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
-    with import_progress.shown("Importing", 4, "comment") as advance:
+    with import_progress.showing("Importing", 4, "comment") as advance:
         advance(1)
         advance(3)
     printed = capsys.readouterr()

@@ -179,7 +179,7 @@ def test_a_policy_is_shown_and_changed_part_by_part(
     changed = run("moderate", "policy", "demo", "--close-after", "30", "--reports", "5").output
     assert changed == "policy\tfirst\nclose-after\t30\nreports\t5\n"
     with open_store.context():
-        assert rulebook.read("demo").close_after == 30
+        assert rulebook.from_store("demo").close_after == 30
     locked = run("moderate", "thread", "demo", "page", "--lock", "--policy", "all")
     assert locked.output == "closed, policy: all\n"
     opened = run("moderate", "thread", "demo", "page", "--open", "--policy", "inherit")

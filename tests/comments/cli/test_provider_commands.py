@@ -53,7 +53,7 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
     with open_store.context():
         (stored,) = providers.every()
         assert (stored.title, stored.issuer) == ("Acme Inc.", provider.issuer)
-        assert providers.opened(stored, SECRET, now=here()) == CLIENT_SECRET
+        assert providers.client_secret(stored, SECRET, now=here()) == CLIENT_SECRET
         row = reads.get(account_rows.providers_key())
         assert CLIENT_SECRET not in row.providers
     listed = run("list").output
@@ -117,10 +117,10 @@ def test_a_provider_is_added_once_and_their_number_is_limited(
         for number in range(providers.MOST - 1):
             issuer = f"https://p{number}.example"
             given = providers.Registration(f"p{number}", "P", issuer, CLIENT, CLIENT_SECRET)
-            providers.add(providers.checked(given, SECRET, now=here()))
+            providers.add(providers.make(given, SECRET, now=here()))
         one_more = providers.Registration("more", "P", "https://more.example", CLIENT, "x")
         with pytest.raises(errors.Conflict, match="too-many-providers"):
-            providers.add(providers.checked(one_more, SECRET, now=here()))
+            providers.add(providers.make(one_more, SECRET, now=here()))
 
 
 @pytest.mark.parametrize("command", ["offer", "withdraw", "check", "remove"])

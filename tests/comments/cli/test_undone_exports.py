@@ -62,7 +62,7 @@ def counters(run: Runner) -> list[str]:
 
 def last_import(open_store: connection.Store) -> str:
     with open_store.context():
-        return import_journal.of("demo")[0].id
+        return import_journal.recent_imports("demo")[0].id
 
 
 def log(open_store: connection.Store) -> list[str]:
@@ -143,7 +143,7 @@ def test_an_interrupted_import_of_an_export_can_be_undone(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(declared_backfill, "run", fail)
+        patch.setattr(declared_backfill, "complete", fail)
         assert run("import", export, "--site", "demo").exit_code != 0
     assert counters(run) == ["all", "liked", "sad"]
     # The second run finds the counters that the first one declared.
@@ -188,4 +188,4 @@ def test_counters_stay_until_readers_see_no_imported_comment(
     assert counters(run) == ["all", "liked", "sad"]
     with open_store.context():
         sample_threads.post(site, "mine")
-        assert import_undo.unfinished() == [records.ImportUndo("demo", found)]
+        assert import_undo.unfinished_undos() == [records.ImportUndo("demo", found)]

@@ -159,7 +159,7 @@ def test_each_phase_of_an_import_counts_its_progress(
         steps = counted.setdefault(f"{what} {total} {noun}s", [])
         yield steps.append
 
-    monkeypatch.setattr(import_progress, "shown", shown)
+    monkeypatch.setattr(import_progress, "showing", shown)
     monkeypatch.setattr(checked_import, "_READ", 10)
     file = export(LINK, *(post(str(n)) for n in range(60)))
     assert run("import", file, "--site", "demo").exit_code == 0

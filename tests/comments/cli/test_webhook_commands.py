@@ -201,7 +201,9 @@ def dead(store: connection.Store, site: records.Site) -> list[str]:
         dispatcher.deliver(
             [event], now=sample_threads.START, handlers=(dispatcher.Exact(outbox.COUNTERS, fail),)
         )
-    rows = message_queue.made(event, ["hook/demo/a", "hook/demo/b"], "{}", at=sample_threads.START)
+    rows = message_queue.new_rows(
+        event, ["hook/demo/a", "hook/demo/b"], "{}", at=sample_threads.START
+    )
     transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))
     ids = [row.key.id() for row in rows]
     for each in ids:
@@ -240,7 +242,7 @@ def test_one_or_all_dead_letters_are_revived(
     assert run("delivery", "revive", dead[0]).output == told
     assert "is not a dead letter." in run("delivery", "revive", dead[0]).output
     assert run("delivery", "revive", "--all").output == told.replace("1", "2")
-    assert dead_letters.waiting(sample_threads.START).dead == 0
+    assert dead_letters.count_waiting(sample_threads.START).dead == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     counter_oracle.assert_all_counted()
 
@@ -250,7 +252,7 @@ def test_one_or_all_dead_letters_are_discarded(
 ) -> None:
     assert run("delivery", "drop", dead[1]).output == "Discarded 1.\n"
     assert run("delivery", "drop", "--all").output == "Discarded 2.\n"
-    assert dead_letters.waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
+    assert dead_letters.count_waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
     # The recount adds what the discarded event would have counted.
     assert run("recount", "demo").exit_code == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)

@@ -116,7 +116,7 @@ def test_a_question_is_bounded(named: dict[str, Form], code: str) -> None:
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff", b'{"x": "\xff"}', b"[" * 100_000])
 def test_text_that_is_no_json_object_is_refused(text: bytes) -> None:
     with pytest.raises(errors.BadInput) as refused:
-        audiences.decoded(text)
+        audiences.decode_named(text)
     assert (refused.value.field, refused.value.code) == ("audiences", "not-json-object")
 
 

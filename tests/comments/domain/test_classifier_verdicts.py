@@ -40,15 +40,21 @@ def test_any_other_answer_is_refused(data: bytes) -> None:
 def test_members_comments_go_only_to_classifiers_for_everybody() -> None:
     guests = Classifier("akismet", "https://a.example", ())
     everybody = Classifier("webhook", "https://b.example", (), everybody=True)
-    assert classifier_verdicts.asked((guests, everybody), is_guest=True) == (guests, everybody)
-    assert classifier_verdicts.asked((guests, everybody), is_guest=False) == (everybody,)
+    assert classifier_verdicts.classifiers_for((guests, everybody), is_guest=True) == (
+        guests,
+        everybody,
+    )
+    assert classifier_verdicts.classifiers_for((guests, everybody), is_guest=False) == (everybody,)
 
 
 def test_only_the_rule_of_waiting_comments_names_the_awaited_classifiers() -> None:
     assert classifier_verdicts.rule(["akismet", "webhook"]) == "opinion:akismet+webhook"  # Stored
-    assert classifier_verdicts.awaited("opinion:akismet+webhook") == ("akismet", "webhook")
+    assert classifier_verdicts.awaited_classifiers("opinion:akismet+webhook") == (
+        "akismet",
+        "webhook",
+    )
     for other in ("", "policy:first", "rule:opinion:x", "moderator", "webhook"):
-        assert classifier_verdicts.awaited(other) == ()
+        assert classifier_verdicts.awaited_classifiers(other) == ()
 
 
 def test_the_stored_forms_are_stable() -> None:

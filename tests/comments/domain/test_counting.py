@@ -235,6 +235,6 @@ def test_participants_change_when_a_number_leaves_or_returns_to_zero(
     st.dictionaries(st.sampled_from("abc"), st.integers(-3, 3)),
 )
 def test_sums_contain_no_zero(numbers: dict[str, int], more: dict[str, int]) -> None:
-    sums = counting.added(numbers, more)
+    sums = counting.sums(numbers, more)
     assert 0 not in sums.values()
     assert all(sums.get(n, 0) == numbers.get(n, 0) + more.get(n, 0) for n in "abc")

@@ -25,7 +25,7 @@ def use():
     gate.wait()
     for inner, outer in pairs:
         decoders.json(outer).decode('{"a": {"a": 1, "b": "x", "c": []}, "b": "y", "c": []}')
-        decoders.converted({"a": 1, "b": "x", "c": []}, inner)
+        decoders.convert({"a": 1, "b": "x", "c": []}, inner)
         decoders.msgpack(list[inner]).decode(msgspec.msgpack.encode([]))
 
 sys.setswitchinterval(1e-6)
@@ -56,4 +56,4 @@ def test_only_this_module_asks_for_descriptions_of_types() -> None:
 
 def test_a_value_of_another_type_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="Expected `int`"):
-        decoders.converted("1", int)
+        decoders.convert("1", int)

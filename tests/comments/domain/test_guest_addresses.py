@@ -50,4 +50,4 @@ def test_a_guessed_address_cannot_be_verified_against_the_store(
 ) -> None:
     row = reads.get(comment_rows.comment_key(post(site).id))
     guessed = ("Ann", "", ADDRESS, "", "text")
-    assert row.fingerprint != hashlib.sha256(keyed_hashes.joined(guessed)).digest()
+    assert row.fingerprint != hashlib.sha256(keyed_hashes.join(guessed)).digest()

@@ -11,7 +11,7 @@ LISTED = ("https://img.example", "https://cdn.example:8443", "https://xn--bcher-
 
 
 def images(source: str, origins: tuple[str, ...] = LISTED) -> list[dict[str, str | None]]:
-    found = html_reader.Elements(inline_images.shown(source, origins)).elements
+    found = html_reader.Elements(inline_images.show_images(source, origins)).elements
     return [attributes for name, attributes in found if name == "img"]
 
 
@@ -58,19 +58,19 @@ def test_an_image_of_a_listed_origin_is_shown(url: str) -> None:
 )
 def test_no_other_image_is_shown(url: str) -> None:
     source = rendering.render_markdown(f"![cat](<{url}>)")
-    assert inline_images.shown(source, LISTED) == source
+    assert inline_images.show_images(source, LISTED) == source
 
 
 def test_a_link_to_an_image_stays_a_link() -> None:
     source = rendering.render_markdown("[cat](https://img.example/cat.png) https://img.example/x")
-    assert inline_images.shown(source, LISTED) == source
+    assert inline_images.show_images(source, LISTED) == source
 
 
 def test_an_image_keeps_its_link_and_its_title() -> None:
     source = rendering.render_markdown('![cat](https://img.example/cat.png "My cat")')
     (link, image) = (
         each
-        for each in html_reader.Elements(inline_images.shown(source, LISTED)).elements
+        for each in html_reader.Elements(inline_images.show_images(source, LISTED)).elements
         if each[0] in {"a", "img"}
     )
     assert link[1]["href"] == image[1]["src"] == "https://img.example/cat.png"
@@ -80,7 +80,7 @@ def test_an_image_keeps_its_link_and_its_title() -> None:
 
 def test_without_listed_origins_nothing_changes() -> None:
     source = rendering.render_markdown("![cat](https://img.example/cat.png)")
-    assert inline_images.shown(source, ()) is source
+    assert inline_images.show_images(source, ()) is source
 
 
 def test_an_imported_image_is_shown_like_any_other() -> None:
@@ -100,7 +100,7 @@ PIECES = st.sampled_from([
 def test_only_images_are_added(pieces: str) -> None:
     """All other elements and attributes stay the same, and no description ends its attribute."""
     source = imported_html.convert(pieces).html
-    after = html_reader.Elements(inline_images.shown(source, LISTED)).elements
+    after = html_reader.Elements(inline_images.show_images(source, LISTED)).elements
     others = [each for each in after if each[0] != "img"]
     assert others == html_reader.Elements(source).elements
     for name, attributes in after:

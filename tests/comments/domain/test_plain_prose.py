@@ -22,7 +22,7 @@ _PIECES = [
 @example("a\n---")
 @example("Some words,\nand more:\n\n\nsaid \"Ann\" (or 'Bob')!\n")
 def test_prose_is_rendered_as_by_the_parser(source: str) -> None:
-    found = plain_prose.rendered(source)
+    found = plain_prose.render(source)
     if found is not None:
         assert found == rendering.with_markup(source)
 
@@ -37,17 +37,17 @@ def test_prose_is_rendered_as_by_the_parser(source: str) -> None:
     ).map(lambda parts: "A" + "".join(parts) + "z"),
 )
 def test_sentences_need_no_parser(source: str) -> None:
-    assert plain_prose.rendered(source) == rendering.with_markup(source)
+    assert plain_prose.render(source) == rendering.with_markup(source)
     assert rendering.render_markdown(source) == rendering.with_markup(source)
 
 
 @pytest.mark.parametrize("unit", ["!", "a\n", "a\n\n", "a:", "-", '"', "a!\n", "%"])
 def test_no_prose_takes_the_parser_more_than_its_limit(unit: str) -> None:
     source = ("a" + unit * plain_prose.LONGEST)[: plain_prose.LONGEST]
-    assert plain_prose.rendered(source) == rendering.with_markup(source)
-    assert plain_prose.rendered(source + "a") is None
+    assert plain_prose.render(source) == rendering.with_markup(source)
+    assert plain_prose.render(source + "a") is None
 
 
 @pytest.mark.parametrize("source", ["www.a.example", "a\n1. b", "a  \nb", "a_b", "*a*", "a\n- b"])
 def test_markup_is_left_to_the_parser(source: str) -> None:
-    assert plain_prose.rendered(source) is None
+    assert plain_prose.render(source) is None

@@ -13,16 +13,16 @@ from comments.reading.thread_pages import ListingOrder
 
 
 def test_options_change_one_by_one() -> None:
-    options = site_options.changed(SiteOptions(), {"votes": False})
-    options = site_options.changed(options, {"live": 10, "order": "best", "theme": "dark"})
-    options = site_options.changed(options, {"language": "en"})
+    options = site_options.change(SiteOptions(), {"votes": False})
+    options = site_options.change(options, {"live": 10, "order": "best", "theme": "dark"})
+    options = site_options.change(options, {"language": "en"})
     assert options == SiteOptions(votes=False, live=10, order="best", theme="dark", language="en")
-    assert site_options.changed(options, {"live": 0, "language": ""}).live == 0
+    assert site_options.change(options, {"live": 0, "language": ""}).live == 0
 
 
 def test_image_origins_are_kept_as_browsers_write_them() -> None:
     given = ("HTTPS://Img.example/", "https://img.example:443", "https://cdn.example:8443")
-    options = site_options.changed(SiteOptions(), {"images": given})
+    options = site_options.change(SiteOptions(), {"images": given})
     assert options.images == ("https://img.example", "https://cdn.example:8443")
 
 
@@ -41,7 +41,7 @@ def test_image_origins_are_kept_as_browsers_write_them() -> None:
 )  # fmt: skip
 def test_a_value_that_is_not_allowed_is_refused_by_name(name: str, value: Any, code: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
-        site_options.changed(SiteOptions(), {name: value})
+        site_options.change(SiteOptions(), {name: value})
     assert (refused.value.field, refused.value.code) == (name, code)
 
 

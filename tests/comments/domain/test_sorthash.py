@@ -114,7 +114,7 @@ def test_the_padded_decimal_form_is_this_table(
     padded: str, path: tuple[int, ...], slug: str
 ) -> None:
     sort_hash = from_numbers(DECIMAL, path)
-    assert sorthash.padded(DECIMAL, sort_hash) == padded
+    assert sorthash.pad(DECIMAL, sort_hash) == padded
     assert sorthash.to_numbers(DECIMAL, sort_hash) == path
     assert sorthash.slug(DECIMAL, sort_hash) == slug
 
@@ -136,8 +136,8 @@ def test_a_stored_hash_consists_of_its_segments() -> None:
 def test_padding_ends_at_the_last_level_and_does_not_change_deeper_hashes() -> None:
     at_the_end = from_numbers(DECIMAL, (0, 1, 2))
     deeper = from_numbers(DECIMAL, (0, 1, 2, 3))
-    assert sorthash.padded(DECIMAL, at_the_end) == at_the_end
-    assert sorthash.padded(DECIMAL, deeper) == deeper
+    assert sorthash.pad(DECIMAL, at_the_end) == at_the_end
+    assert sorthash.pad(DECIMAL, deeper) == deeper
 
 
 def test_consecutive_numbers_make_ascending_segments_across_every_boundary_of_a_small_scheme() -> (
@@ -219,7 +219,7 @@ def test_padded_forms_of_short_segments_sort_like_the_hashes(data: Any) -> None:
         for _ in range(2)
     ]
     hashes = [from_numbers(scheme, path) for path in paths]
-    padded = [sorthash.padded(scheme, sort_hash) for sort_hash in hashes]
+    padded = [sorthash.pad(scheme, sort_hash) for sort_hash in hashes]
     assert (padded[0] < padded[1]) == (hashes[0] < hashes[1])
     assert {len(form) for form in padded} == {scheme.levels * scheme.width}
 

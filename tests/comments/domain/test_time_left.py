@@ -36,7 +36,7 @@ def test_the_rest_takes_as_long_as_what_is_done(
     ],
 )
 def test_times_are_rounded_for_people(left: float, said: tuple[int, str]) -> None:
-    assert time_left.rounded(left) == said
+    assert time_left.round_seconds(left) == said
 
 
 @pytest.mark.parametrize(

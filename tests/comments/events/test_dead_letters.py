@@ -19,7 +19,7 @@ NOW = sample_threads.START + timedelta(minutes=30)
 
 def _messages(count: int, *, event: str = "a" * 26 + ".1", dead: bool = False) -> list[str]:
     queues = [message_queue.queue("mail", f"{number:03}") for number in range(count)]
-    rows = message_queue.made(event, queues, "{}", at=sample_threads.START)
+    rows = message_queue.new_rows(event, queues, "{}", at=sample_threads.START)
     transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))
     ids = [row.key.id() for row in rows]
     for each in ids if dead else ():
@@ -41,20 +41,20 @@ def _dead_event(site: records.Site, text: str = "text") -> str:
 def test_pending_events_are_counted_and_the_oldest_is_known(
     store: connection.Store, site: records.Site
 ) -> None:
-    assert dead_letters.waiting(NOW) == dead_letters.Waiting(0, 0, 0, 0)
+    assert dead_letters.count_waiting(NOW) == dead_letters.Waiting(0, 0, 0, 0)
     for number in range(3):
         sample_threads.post(site, f"{number}", now=NOW - timedelta(seconds=90 + number))
-    assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 0, 92, 0)
+    assert dead_letters.count_waiting(NOW) == dead_letters.Waiting(3, 0, 92, 0)
     ids = _messages(2)
-    assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 2, 30 * 60, 0)
+    assert dead_letters.count_waiting(NOW) == dead_letters.Waiting(3, 2, 30 * 60, 0)
     # Attempts and pauses do not reset a message's age. A dead letter is no longer pending.
     for each in ids:
         message_queue.claim(each, now=NOW)
         message_queue.postpone(each, "planned", now=NOW, pause=timedelta(hours=1))
-    assert dead_letters.waiting(NOW).oldest == 30 * 60
+    assert dead_letters.count_waiting(NOW).oldest == 30 * 60
     for each in ids:
         message_queue.give_up(each, "planned")
-    assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 0, 92, 2)
+    assert dead_letters.count_waiting(NOW) == dead_letters.Waiting(3, 0, 92, 2)
 
 
 def test_the_cost_of_counting_pending_events_is_bounded(
@@ -63,7 +63,7 @@ def test_the_cost_of_counting_pending_events_is_bounded(
     monkeypatch.setattr(dead_letters, "MOST_COUNTED", 20)
     _messages(60)
     with testing.meter(engine) as cost:
-        assert dead_letters.waiting(NOW) == dead_letters.Waiting(0, 20, 30 * 60, 0)
+        assert dead_letters.count_waiting(NOW) == dead_letters.Waiting(0, 20, 30 * 60, 0)
     assert (cost.reads <= 6, cost.writes) == (True, 0)
 
 
@@ -101,7 +101,7 @@ def test_a_revived_letter_is_delivered_and_counted(
 ) -> None:
     event = _dead_event(site)
     dead_letters.revive(event, now=NOW)
-    assert dead_letters.waiting(NOW) == dead_letters.Waiting(1, 0, 30 * 60, 0)
+    assert dead_letters.count_waiting(NOW) == dead_letters.Waiting(1, 0, 30 * 60, 0)
     assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()
     (message,) = _messages(1, dead=True)

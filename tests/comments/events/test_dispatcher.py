@@ -201,8 +201,8 @@ def test_a_claimed_event_is_left_alone_until_the_lease_ends(
         assert begun.wait(60)
         with open_store.context():
             dispatcher.deliver(events, now=NOW, handlers=handlers)
-            assert outbox.due(NOW + TERM / 2, 10) == []
-            assert outbox.due(NOW + 2 * TERM, 10) == events
+            assert outbox.overdue_ids(NOW + TERM / 2, 10) == []
+            assert outbox.overdue_ids(NOW + 2 * TERM, 10) == events
         assert told == events
         end.set()
         first.result(60)
@@ -236,16 +236,16 @@ def test_a_failing_event_delays_no_other_and_is_retried_later(
     def count(events: Any) -> ownership.Writes:
         if bad in [event.id for event in events]:
             raise ValueError("planned")
-        return from_events.from_events(events)
+        return from_events.event_writes(events)
 
     handlers = (dispatcher.Exact("counters", count),)
     assert dispatcher.deliver(
         counter_oracle.events(), now=NOW, handlers=handlers
     ) == dispatcher.DeliveryCounts(2, 1)
     assert counter_oracle.events() == [bad]
-    assert outbox.due(NOW, 10) == []
+    assert outbox.overdue_ids(NOW, 10) == []
     later = NOW + outbox.FIRST_PAUSE
-    assert outbox.due(later, 10) == [bad]
+    assert outbox.overdue_ids(later, 10) == [bad]
     assert dispatcher.sweep(now=later, handlers=wiring.HANDLERS) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()
 
@@ -300,7 +300,7 @@ def test_one_failing_event_among_many_takes_few_more_commits(
     def count(events: Any) -> ownership.Writes:
         if bad in [event.id for event in events]:
             raise ValueError("planned")
-        return from_events.from_events(events)
+        return from_events.event_writes(events)
 
     handlers = (dispatcher.Exact("counters", count),)
     faults.calls.clear()
@@ -374,8 +374,8 @@ def test_an_event_that_always_fails_becomes_a_dead_letter_and_can_be_revived(
     assert pauses[:3] == [outbox.FIRST_PAUSE * n for n in (1, 2, 4)]
     assert max(pauses[:-1]) == outbox.LONGEST_PAUSE
     assert list(dead_letters.dead_ids()) == counter_oracle.events() != []
-    assert outbox.due(NOW + timedelta(days=365), 10) == []
-    assert [event.id for event in outbox.pending("counters")] == counter_oracle.events()
+    assert outbox.overdue_ids(NOW + timedelta(days=365), 10) == []
+    assert [event.id for event in outbox.pending_events("counters")] == counter_oracle.events()
     dead_letters.revive(counter_oracle.events()[0], now=NOW)
     assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()

@@ -173,7 +173,9 @@ def test_events_with_many_messages_take_several_commits(
 
     def written(events: Sequence[outbox.Event]) -> ownership.Writes:
         queues = [f"q{number}" for number in range(MOST_WRITES // posts)]
-        rows = [row for event in events for row in message_queue.made(event.id, queues, "", at=NOW)]
+        rows = [
+            row for event in events for row in message_queue.new_rows(event.id, queues, "", at=NOW)
+        ]
         return message_queue.writes(rows)
 
     handlers = (*wiring.HANDLERS, dispatcher.Exact("many", written))
@@ -194,7 +196,9 @@ def test_large_events_take_several_commits(
     def written(events: Sequence[outbox.Event]) -> ownership.Writes:
         content = "x" * (dispatcher.MOST_BYTES // (posts - 1))
         rows = [
-            row for event in events for row in message_queue.made(event.id, ["q"], content, at=NOW)
+            row
+            for event in events
+            for row in message_queue.new_rows(event.id, ["q"], content, at=NOW)
         ]
         return message_queue.writes(rows)
 

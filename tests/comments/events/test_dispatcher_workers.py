@@ -94,7 +94,7 @@ def test_events_are_delivered_between_two_compactions(
 
     monkeypatch.setattr(compactor, "compact", compact_slowly)
     for name in names:
-        backlog.changed(name, changes=backlog.FOLD_ROWS)
+        backlog.note_changes(name, changes=backlog.FOLD_ROWS)
     worker.step()
     assert waiting == [0] * len(names)
     counter_oracle.assert_all_counted()

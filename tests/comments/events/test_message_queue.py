@@ -16,7 +16,7 @@ ANN, BOB = (message_queue.queue("mail", name) for name in ("ann", "bob"))
 
 
 def _write(*queues: str, event: str = EVENT) -> list[str]:
-    rows = message_queue.made(event, queues, "{}", at=NOW - timedelta(minutes=1))
+    rows = message_queue.new_rows(event, queues, "{}", at=NOW - timedelta(minutes=1))
     transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))
     return [row.key.id() for row in rows]
 
@@ -26,7 +26,7 @@ def test_a_message_belongs_to_an_event_and_a_recipient(store: connection.Store) 
     assert (ann, bob) == (f"{EVENT}/mail/ann", f"{EVENT}/mail/bob")
     _write(ANN)  # Writing the message again does not duplicate it
     assert message_queue.queues(10) == [ANN, BOB]
-    assert message_queue.due(ANN, NOW, 10) == [ann]
+    assert message_queue.due_ids(ANN, NOW, 10) == [ann]
     claimed = message_queue.claim(ann, now=NOW)
     assert claimed is not None
     assert (claimed.event, claimed.queue, claimed.attempts) == (EVENT, ANN, 1)
@@ -37,9 +37,9 @@ def test_a_claimed_message_is_unavailable_until_the_lease_ends(store: connection
     (ann,) = _write(ANN)
     assert message_queue.claim(ann, now=NOW)
     assert message_queue.claim(ann, now=NOW) is None
-    assert message_queue.due(ANN, NOW, 10) == []
+    assert message_queue.due_ids(ANN, NOW, 10) == []
     later = NOW + message_queue.LEASE
-    assert message_queue.due(ANN, later, 10) == [ann]
+    assert message_queue.due_ids(ANN, later, 10) == [ann]
     again = message_queue.claim(ann, now=later)
     assert again is not None
     assert again.attempts == 2
@@ -79,7 +79,7 @@ def test_a_failing_message_is_retried_and_finally_given_up(store: connection.Sto
         assert message_queue.claim(ann, now=now + timedelta(minutes=4)) is None
         now += timedelta(minutes=5)
     assert message_queue.queues(10) == []
-    assert message_queue.due(ANN, now + timedelta(days=365), 10) == []
+    assert message_queue.due_ids(ANN, now + timedelta(days=365), 10) == []
     (row,) = message_queue.read([ann])
     assert (message_queue.is_given_up(row), row.reason) == (True, "planned")
 

@@ -56,7 +56,7 @@ def test_every_hook_receives_each_event_once(
         assert heard["timestamp"] == webhook_site.START.isoformat().replace("+00:00", "Z")
     assert webhook_site.left() == []
     assert message_sender.serve(at) == message_sender.SendingCounts(0, 0)
-    assert dead_letters.waiting(at()) == dead_letters.Waiting(0, 0, 0, 0)
+    assert dead_letters.count_waiting(at()) == dead_letters.Waiting(0, 0, 0, 0)
 
 
 def test_a_failing_hook_neither_delays_others_nor_repeats_their_messages(
@@ -103,7 +103,7 @@ def test_a_hook_that_answers_410_is_disabled_and_its_messages_are_kept(
     page = dead_letters.dead()
     off = "the webhook is disabled: answered 410"
     assert sorted(letter.reason for letter in page.letters) == ["answered 410", off, off]
-    assert dead_letters.waiting(at()).messages == 0
+    assert dead_letters.count_waiting(at()).messages == 0
     # When the owner enables the hook again, its dead letters are delivered after all.
     hooked[2].status = 200
     webhook_endpoints.switch_on("demo", "2")
@@ -126,7 +126,7 @@ def test_a_hook_that_always_fails_is_eventually_disabled(
     assert (
         webhook_endpoints.get("demo", "0").off == "no successful delivery for 3 days: answered 500"
     )
-    assert dead_letters.waiting(at()).messages == 0
+    assert dead_letters.count_waiting(at()).messages == 0
     assert len(hooked[1].ids) == len(hooked[2].ids) == 38
     heard = len(hooked[0].heard)
     webhook_site.post(site, "nothing more is sent to it")
@@ -291,7 +291,7 @@ def test_an_uncommitted_event_is_not_sent(
     hooked: list[loopback_servers.Receiver],
     at: webhook_site.Time,
 ) -> None:
-    change = outbox.tell(outbox.EventKind.POSTED, "never.1", [], now=webhook_site.START)
+    change = outbox.event_writes(outbox.EventKind.POSTED, "never.1", [], now=webhook_site.START)
 
     def body() -> None:
         transactions.apply(change)

@@ -108,7 +108,7 @@ def test_reading_writes_nothing_and_its_usage_is_stored_by_upkeep(
     known = used(open_store)
     with open_store.context():
         usage.settle(now=datetime.now(UTC))
-        assert usage.stored("demo", datetime.now(UTC).date().isoformat()) == known
+        assert usage.stored_usage("demo", datetime.now(UTC).date().isoformat()) == known
         with testing.meter(engine) as cost:
             usage.flush()
         assert (cost.reads, cost.writes) == (0, 0)
@@ -190,7 +190,7 @@ def test_every_acknowledged_post_is_counted_once_in_any_process(
             usage.flush()
             usage.flush()
     with quick.store.context():
-        assert usage.stored("demo", datetime.now(UTC).date().isoformat()).posts == 16
+        assert usage.stored_usage("demo", datetime.now(UTC).date().isoformat()).posts == 16
 
 
 def test_a_doubtful_post_is_dropped_if_it_was_not_stored(
@@ -234,7 +234,7 @@ def test_a_day_ends_at_midnight(open_store: connection.Store) -> None:
         assert usage.total("demo", now=NOW).posts == 9
         assert usage.total("demo", now=NOW + timedelta(days=1)).posts == 0
         usage.flush()
-        assert usage.stored("demo", TODAY).posts == 9
+        assert usage.stored_usage("demo", TODAY).posts == 9
         assert usage.total("demo", now=NOW).posts == 9
         assert usage.total("demo", now=NOW + timedelta(days=1)).posts == 0
 
@@ -267,7 +267,7 @@ def test_a_kill_loses_only_unstored_usage(tmp_path: Path) -> None:
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml") as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            assert usage.stored("demo", TODAY).reads == 100
+            assert usage.stored_usage("demo", TODAY).reads == 100
 
 
 def test_a_worker_stores_pending_usage_when_it_ends(open_store: connection.Store) -> None:

@@ -27,7 +27,7 @@ def noted(store: connection.Store, count: int, *, has_proof: bool, now: datetime
         for number in range(1, count + 1):
             proof = digest(number) if has_proof else rate_limits.NOTHING
             mark = rate_limits.CountedItem(int(now.timestamp()), digest(number), digest(7), proof)
-            writes = made.note(mark)
+            writes = made.note_writes(mark)
             made.fill(writes.put[0], now=now)  # type: ignore[arg-type]
         assert writes is not None
         transactions.apply(writes)
@@ -130,7 +130,7 @@ def _of_networks(limit: rate_limits.Limit, names: list[str]) -> list[bool]:
         if bucket.is_empty:
             assert bucket.wait(NOW) == 600
             return False
-        transactions.apply(bucket.take())
+        transactions.apply(bucket.count_writes())
         return True
 
     return [transactions.transaction(lambda name=name: take(name)) for name in names]  # type: ignore[misc]

@@ -341,7 +341,7 @@ def test_the_key_is_stored_encrypted_and_kept_if_none_is_given(
     assert KEY not in str(audit_log.log("demo"))
     registration.remove("demo", "akismet", service.by())
     registration.set_akismet("demo", "abc", registration.Terms(), service.by(), service.client)
-    assert rulebook.read("demo").classifiers[0].url == akismet.ADDRESS
+    assert rulebook.from_store("demo").classifiers[0].url == akismet.ADDRESS
 
 
 @pytest.mark.parametrize("key", ["", "two words", "x" * 101, "schl\xfcssel", "a&b=c"])

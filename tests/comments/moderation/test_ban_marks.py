@@ -200,13 +200,13 @@ def test_marks_under_the_old_secret_are_recognized(
 ) -> None:
     ban(post(site, email="eve@mailbox.example"), network_days=7, mailbox=True)
     rotated = secret_rotation.Secret("another secret of 32 characters.", SECRET)
-    book = rulebook.read("demo")
+    book = rulebook.from_store("demo")
     for marks in (
         caller_marks.of("demo", HOME, (), rotated),
         caller_marks.of("demo", "", ["eve@mailbox.example"], rotated),
     ):
-        assert book.ban_meeting(marks, NOW) is not None
-    assert book.ban_meeting(caller_marks.of("demo", HOME, (), "another"), NOW) is None
+        assert book.strictest_ban(marks, NOW) is not None
+    assert book.strictest_ban(caller_marks.of("demo", HOME, (), "another"), NOW) is None
 
 
 # --- What is stored, and for how long --------------------
@@ -218,7 +218,7 @@ def test_stored_marks_do_not_reveal_which_comments_share_a_network(
     rows = [stored(post(site)), stored(post(site))]
     assert all(row.came_from and HOME not in row.came_from for row in rows)
     assert rows[0].came_from != rows[1].came_from
-    marks = {caller_marks.opened(row.came_from, SECRET, now=NOW) for row in rows}
+    marks = {caller_marks.open_mark(row.came_from, SECRET, now=NOW) for row in rows}
     assert len(marks) == 1
 
 
@@ -239,13 +239,13 @@ def test_a_networks_mark_leaves_the_rulebook_when_the_ban_ends(
     store: connection.Store, site: records.Site
 ) -> None:
     ban(post(site), network_days=7)
-    mark = rulebook.read("demo").bans[0].known.network
+    mark = rulebook.from_store("demo").bans[0].known.network
     assert mark
     per_process.fresh_process(store)
     assert bans.expire(NOW + timedelta(days=6)) == 0
     per_process.fresh_process(store)
     assert bans.expire(NOW + timedelta(days=7)) == 1
-    assert rulebook.read("demo").bans[0].known.network == ""
+    assert rulebook.from_store("demo").bans[0].known.network == ""
     for message in reads.fetch(reads.Query("Rulebook")):
         assert mark not in str(message)
     assert "with the network until" in audit_log.log("demo")[0].after
@@ -256,7 +256,7 @@ def test_the_log_contains_no_mark_and_undoes_a_ban(
 ) -> None:
     row = post(site, email="eve@mailbox.example")
     ban(row, network_days=7, mailbox=True)
-    known = rulebook.read("demo").bans[0].known
+    known = rulebook.from_store("demo").bans[0].known
     policy_changes.unban("demo", row.author.id, ADA, now=NOW)
     assert post(site).status is Status.APPROVED
     for message in reads.fetch(reads.Query("AuditEntry")):
@@ -264,7 +264,7 @@ def test_the_log_contains_no_mark_and_undoes_a_ban(
         assert known.mailbox not in str(message)
     (entry,) = [each for each in audit_log.log("demo") if each.verb == "unban"]
     policy_changes.undo("demo", entry.id, ADA, now=NOW)
-    assert rulebook.read("demo").ban_of(row.author.id, NOW) is not None
+    assert rulebook.from_store("demo").ban_of(row.author.id, NOW) is not None
 
 
 # --- The admin console --------------------

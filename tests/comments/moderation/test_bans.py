@@ -46,10 +46,10 @@ def test_a_shadow_banned_comment_is_visible_only_to_its_author(site: records.Sit
     row = moderated_site.post(site, "text")
     assert row.status is Status.SHADOWED
     assert sample_threads.listed(site) == []
-    assert decisions.own_held(moderated_site.NAME, "g:ann") == [row]
+    assert decisions.own_comments(moderated_site.NAME, "g:ann") == [row]
     assert (
-        decisions.own_held(moderated_site.NAME, "g:bob")
-        == decisions.own_held(moderated_site.NAME, "")
+        decisions.own_comments(moderated_site.NAME, "g:bob")
+        == decisions.own_comments(moderated_site.NAME, "")
         == []
     )
 
@@ -100,4 +100,4 @@ def test_expired_bans_leave_the_rulebook(site: records.Site) -> None:
     policy_changes.ban(
         "demo", "g:bob", moderated_site.ADA, now=moderated_site.NOW + timedelta(days=2)
     )
-    assert [each.author for each in rulebook.read("demo").bans] == ["g:bob"]
+    assert [each.author for each in rulebook.from_store("demo").bans] == ["g:bob"]

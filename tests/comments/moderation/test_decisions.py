@@ -228,14 +228,14 @@ def test_a_bulk_decision_reports_the_outcome_of_each_comment(
         tree_rows["2.1"].id, author_id="g:2.1", revision=None, now=sample_threads.START
     )
     ids = [tree_rows["1"].id, "a" * 26, tree_rows["2.1"].id, tree_rows["3"].id, tree_rows["3"].id]
-    found = decisions.bulk("demo", ids, Verb.SPAM, ADA, now=sample_threads.START)
+    found = decisions.decide_many("demo", ids, Verb.SPAM, ADA, now=sample_threads.START)
     assert [(each.id, each.code) for each in found] == [
         (tree_rows["1"].id, ""), ("a" * 26, "comment-not-found"),
         (tree_rows["2.1"].id, "comment-retracted"), (tree_rows["3"].id, ""),
     ]  # fmt: skip
     assert len(stored_state.audit()) == 2
     with pytest.raises(errors.BadInput, match=r"too-many-items \(limit=100\)"):
-        decisions.bulk(
+        decisions.decide_many(
             "demo", [f"{n}" for n in range(101)], Verb.SPAM, ADA, now=sample_threads.START
         )
     _assert_stored()

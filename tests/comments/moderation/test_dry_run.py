@@ -43,7 +43,7 @@ def _hash() -> str:
 
 
 def _found(rules: list[Rule], **more: Any) -> list[str]:
-    report = dry_run.run("demo", rules, **more)
+    report = dry_run.try_rules("demo", rules, **more)
     return [match.comment.body for match in report.matches]
 
 
@@ -66,7 +66,7 @@ def test_a_dry_run_reports_matching_comments_and_changes_nothing(
     decisions.decide("demo", rows[0].id, Verb.SPAM, ADA, now=NOW)
     before = _hash()
     with testing.meter(engine) as cost:
-        report = dry_run.run("demo", [_rule(Action.SPAM, words=("casino",))])
+        report = dry_run.try_rules("demo", [_rule(Action.SPAM, words=("casino",))])
     assert (cost.writes, cost.deletes) == (0, 0)
     assert _hash() == before
     assert [match.comment.id for match in report.matches] == [rows[2].id, rows[0].id]
@@ -84,10 +84,10 @@ def test_a_dry_run_checks_the_newest_comments_except_retracted_ones(site: record
     assert _found([rule], last=3) == ["end", "buy, now!", "Buy now"]
     assert _found([rule]) == ["end", "buy, now!", "Buy now", "fine", "a casino"]
     with pytest.raises(errors.BadInput):
-        dry_run.run("demo", [rule], last=10_001)
+        dry_run.try_rules("demo", [rule], last=10_001)
     with pytest.raises(errors.BadInput):
-        dry_run.run("demo", [_rule()])
-    assert dry_run.run("other", [rule]).looked_at == 0
+        dry_run.try_rules("demo", [_rule()])
+    assert dry_run.try_rules("other", [rule]).looked_at == 0
 
 
 def test_a_dry_run_uses_the_counters_known_now(site: records.Site) -> None:
@@ -127,7 +127,7 @@ def test_an_authors_age_is_the_age_at_the_time_of_the_comment(
 def test_a_dry_run_over_a_real_export_changes_nothing(open_store: connection.Store) -> None:
     embedded_threads.imported(open_store, optional_tools.real_export("disqus/benbalter-1145.xml"))
     before = _hash()
-    report = dry_run.run("demo", [_rule(links=0)], last=10_000)
+    report = dry_run.try_rules("demo", [_rule(links=0)], last=10_000)
     assert report.looked_at > 1_000
     assert 0 < len(report.matches) < report.looked_at
     assert _hash() == before

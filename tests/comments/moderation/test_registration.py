@@ -147,7 +147,7 @@ def test_an_owner_registers_a_classifier_in_the_console_and_sees_its_secret_once
     rotated = owner.settle("/advisers", status=200, act="rotate", name="webhook")
     assert SECRET.findall(rotated) != [secret]
     owner.settle("/advisers", status=200, act="remove", name="webhook")
-    assert rulebook.read("demo").classifiers == ()
+    assert rulebook.from_store("demo").classifiers == ()
     assert {each.actor.name for each in audit_log.log("demo", subject="adviser:webhook")} == {"Ann"}
 
 
@@ -176,13 +176,13 @@ def test_an_owner_enables_akismet_in_the_console_and_no_page_shows_the_key(
     pages += owner.settle("/advisers", status=200, key="", **form, shows="on")
     pages += owner.page("/advisers") + owner.page("/settings") + owner.page("/log")
     assert "canarykey" not in pages + stored()
-    (found,) = rulebook.read("demo").classifiers
+    (found,) = rulebook.from_store("demo").classifiers
     assert (found.holds, found.shows, found.everybody) == (True, True, False)
     assert registration.secrets_of(found, sample_threads.SETTINGS.secret, now=service.now) == (
         "canarykey",
     )
     owner.settle("/advisers", status=200, act="remove", name="akismet")
-    assert rulebook.read("demo").classifiers == ()
+    assert rulebook.from_store("demo").classifiers == ()
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_an_owner_enables_akismet_in_the_console_and_no_page_shows_the_key(
 )  # fmt: skip
 def test_an_invalid_form_is_refused(owner: Desk, service: Service, form: dict[str, str]) -> None:
     owner.settle("/advisers", status=400, **form)
-    assert rulebook.read("demo").classifiers == ()
+    assert rulebook.from_store("demo").classifiers == ()
 
 
 def test_moderators_see_the_verdicts_beside_the_comment(

@@ -70,7 +70,7 @@ def test_a_later_refusal_restarts_the_term(tree_rows: dict[str, records.Comment]
     # The later decisions' events are undelivered, so the mark still has the first refusal's time.
     assert retention.expire(sample_threads.START + retention.TERM) == 0
     assert _status(tree_rows["1"]) is Status.REJECTED
-    assert retention_marks.due(later, 9) == [tree_rows["1"].id]
+    assert retention_marks.due_comments(later, 9) == [tree_rows["1"].id]
     assert retention.expire(later + retention.TERM) == 1
 
 

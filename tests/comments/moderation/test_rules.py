@@ -149,4 +149,4 @@ def test_no_pattern_is_executed(pattern: str) -> None:
 def test_normalizing_a_text_at_most_doubles_it(letter: str) -> None:
     """Matching is linear, so doubling the text at most doubles the work."""
     body = letter * (cleaning.MAX_BODY // len(letter))
-    assert len(rules._folded(body)) <= 2 * cleaning.MAX_BODY
+    assert len(rules._normalize(body)) <= 2 * cleaning.MAX_BODY

@@ -50,7 +50,7 @@ def post(site: records.Site, word: str, minute: int = 0, **more: Any) -> records
 
 
 def judge(comment: records.Comment, verb: Verb) -> None:
-    (told,) = decisions.bulk("demo", [comment.id], verb, ADA, now=NOW)
+    (told,) = decisions.decide_many("demo", [comment.id], verb, ADA, now=NOW)
     assert told.comment is not None, told.message
 
 
@@ -259,18 +259,18 @@ def test_a_moderators_title_stays_until_it_is_reset(
     compact()
     pages(client)
     wanted = thread_overrides.NewDetails("title own", f"{ORIGIN}/own", ["dog"])
-    found = thread_overrides.name(site, "page", wanted, ADA, now=NOW)
+    found = thread_overrides.change_details(site, "page", wanted, ADA, now=NOW)
     assert (found.moved, found.thread.categories) == (2, ("dog",))
     compact()
     assert words(client) == {"own"}
     sample_threads.retract(first)
     assert words(client) == {"own"}
     assert audit_log.log("demo")[0].after == "set by moderators: categories, title, url"
-    back = thread_overrides.name(
+    back = thread_overrides.change_details(
         site, "page", thread_overrides.NewDetails(inherits=["title"]), ADA, now=NOW
     )
     assert (back.thread.title, back.thread.own) == ("title bee", ("categories", "url"))
-    thread_overrides.name(
+    thread_overrides.change_details(
         site, "page", thread_overrides.NewDetails(inherits=thread_overrides.FIELDS), ADA, now=NOW
     )
     assert shown() == "bee"
@@ -293,14 +293,16 @@ def test_an_invalid_title_url_or_category_is_refused_by_its_field(
 ) -> None:
     post(site, "ape")
     with pytest.raises(errors.BadInput) as refused:
-        thread_overrides.name(site, "page", wanted, ADA, now=NOW)
+        thread_overrides.change_details(site, "page", wanted, ADA, now=NOW)
     assert refused.value.field == field
     assert shown() == "ape"
 
 
 def test_an_unknown_thread_cannot_be_named(store: connection.Store, site: records.Site) -> None:
     with pytest.raises(errors.NotFound):
-        thread_overrides.name(site, "nowhere", thread_overrides.NewDetails("x"), ADA, now=NOW)
+        thread_overrides.change_details(
+            site, "nowhere", thread_overrides.NewDetails("x"), ADA, now=NOW
+        )
 
 
 def test_the_console_sets_and_resets_a_title(desk: Desk, site: records.Site) -> None:
@@ -396,7 +398,9 @@ def test_a_decision_about_an_old_thread_does_not_wait_for_the_upgrade(
     judge(first, Verb.SPAM)
     assert (shown(), words(client)) == ("", set())
     recategorize.finish(now=NOW)
-    thread_overrides.name(site, "page", thread_overrides.NewDetails("title own"), ADA, now=NOW)
+    thread_overrides.change_details(
+        site, "page", thread_overrides.NewDetails("title own"), ADA, now=NOW
+    )
     assert words(client) == {"own"}
 
 
@@ -405,11 +409,11 @@ def test_a_moderator_can_name_an_old_thread_first(
 ) -> None:
     post(site, "ape")
     age()
-    found = thread_overrides.name(
+    found = thread_overrides.change_details(
         site, "page", thread_overrides.NewDetails("title own"), ADA, now=NOW
     ).thread
     assert (found.title, found.url, found.own) == ("title own", f"{ORIGIN}/ape", ("title",))
-    thread_overrides.name(
+    thread_overrides.change_details(
         site, "page", thread_overrides.NewDetails(inherits=["title"]), ADA, now=NOW
     )
     assert shown() == "ape"

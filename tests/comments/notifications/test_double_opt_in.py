@@ -315,13 +315,13 @@ def test_a_forgotten_address_is_deleted_from_every_row_and_segment(
     who = double_opt_in.subscriber_of(mail_subscriber.ANN, secret)
     with asker.store.context():
         assert set_compaction.compact(mail_subscriber.LIST)
-        assert list(set_search.naming(who)) == [mail_subscriber.LIST]
+        assert list(set_search.sets_with(who)) == [mail_subscriber.LIST]
         # The subscriber unfollowed earlier, so only the compacted list still contains the id.
         name = subscriptions.name_of_thread(mail_subscriber.THREAD)
         subscriptions.unsubscribe(who, [name], now=datetime.now(UTC))
         assert subscriptions.of_subscriber(who) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
-        assert list(set_search.naming(who)) == []
+        assert list(set_search.sets_with(who)) == []
         kept = thread_followers.subscribers(mail_subscriber.THREAD, limit=9).ids
         assert sorted(kept) == sorted(double_opt_in.subscriber_of(each, secret) for each in others)
         # The subscriber follows again, which leaves uncompacted marks.
@@ -330,7 +330,7 @@ def test_a_forgotten_address_is_deleted_from_every_row_and_segment(
         where = subscriptions.SubscriptionTarget("demo", key)
         subscriptions.subscribe(who, sealed, where, now=datetime.now(UTC))
         assert double_opt_in.forget(mail_subscriber.ANN.upper(), secret, now=datetime.now(UTC)) == 1
-        assert list(set_search.naming(who)) == []
+        assert list(set_search.sets_with(who)) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
     assert who not in _everything(engine, asker.store)
     for email in others:

@@ -37,7 +37,7 @@ def addresses(asker: Asker) -> list[str]:
     with asker.store.context():
         actor, now = mail_subscriber.ACTOR, datetime.now(UTC)
         secret = asker.settings.secret
-        return list(follower_addresses.listed(THREAD, actor, secret=secret, now=now))
+        return list(follower_addresses.list_addresses(THREAD, actor, secret=secret, now=now))
 
 
 def test_only_addresses_whose_owners_agreed_are_listed(

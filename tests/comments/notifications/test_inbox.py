@@ -81,10 +81,10 @@ def test_a_site_without_the_option_keeps_no_inbox_and_pays_nothing(
         for event in map(outbox.record, outbox.read(counter_oracle.events()))
     ]
     with testing.meter(engine) as cost:
-        assert inbox.from_events(found).keys == ()
+        assert inbox.event_writes(found).keys == ()
     assert (cost.reads, cost.empty) == (0, 0)
     deliver()
-    assert set_search.known() == []
+    assert set_search.stored_texts() == []
 
 
 def test_imported_authors_have_no_inbox_and_imports_fill_none(talkative: records.Site) -> None:
@@ -96,7 +96,7 @@ def test_imported_authors_have_no_inbox_and_imports_fill_none(talkative: records
     deliver()
     sample_threads.post(talkative, "reply", one.id, now=NOW)
     deliver()
-    assert set_search.known() == []
+    assert set_search.stored_texts() == []
     assert unread("i:imported") == unread() == []
 
 
@@ -142,7 +142,7 @@ def test_a_retracted_reply_to_oneself_writes_no_mark(talkative: records.Site) ->
     own = say(talkative, "ann", say(talkative, "ann"))
     own_comment.retract(own.id, author_id="g:ann", revision=None, now=NOW)
     deliver()
-    assert set_search.known() == []
+    assert set_search.stored_texts() == []
 
 
 def test_a_retracted_reply_to_a_retracted_comment_is_neither_shown_nor_counted(
@@ -224,7 +224,7 @@ def test_the_newest_replies_are_shown_and_a_compaction_drops_the_others(
     replies = [say(talkative, "bob", first).id for _ in range(5)]
     deliver()
     name = inbox.set_of("demo", "g:ann")
-    assert set_search.asking() == [name]
+    assert set_search.sets_to_compact() == [name]
     assert unread() == replies[:1:-1]
     assert inbox.comments_in("demo", "g:ann") == replies[::-1]
     assert scheduler.Scheduler().round([name]).compacted == 1

@@ -107,7 +107,7 @@ def test_the_command_that_erases_an_author_also_erases_what_they_followed_before
     result = runner.invoke(args=["author", "erase", "g:ann", "--yes"])
     assert result.exit_code == 0, result.output
     with open_store.context():
-        assert list(set_search.naming("~g:ann")) == []
+        assert list(set_search.sets_with("~g:ann")) == []
         assert list(reader_follows.of_author("g:ann")) == []
         for thread in (THREAD, OTHER):
             assert list(membership.every(thread_followers.set_of(thread), limit=9)) == ["~g:bob"]
@@ -171,7 +171,7 @@ def test_a_recount_of_followers_includes_pending_events_and_repairs_drift(
 
     def drift() -> None:
         row = reads.get(counter_rows.thread_counter_key(THREAD, 0))
-        numbers = counting.added(counter_rows.numbers_of(row), {"followers": 5})
+        numbers = counting.sums(counter_rows.numbers_of(row), {"followers": 5})
         transactions.apply(
             ownership.Writes("counters", put=(counter_rows.with_numbers(row, numbers),))
         )
@@ -288,7 +288,7 @@ def test_a_starting_process_compacts_lists_that_requested_it_from_another(
     reader_follows.follow(THREAD, "ann", now=sample_threads.START)
     sample_threads.post(site, "text")
     backlog.BACKLOG.of(store).take()
-    assert scheduler.look() == [THREAD, LIST]
+    assert scheduler.find_due_work() == [THREAD, LIST]
     assert worker.step() == scheduler.RoundSummary(2, 0, 1)
     assert _marks() == 0
 

@@ -246,7 +246,7 @@ def test_votes_of_different_voters_write_no_row_in_common(
 
 def test_a_first_time_voters_id_depends_on_key_network_and_comment() -> None:
     def make(comment: str = "c", network: str = "n", key: str | None = "k" * 16) -> str:
-        return cast_vote.newcomer(comment, "", key, sample_threads.request(network=network))
+        return cast_vote.newcomer_id(comment, "", key, sample_threads.request(network=network))
 
     assert make() == make()
     made = {make(), make(comment="d"), make(network="m"), make(key="l" * 16), make(key=None)}
@@ -267,7 +267,7 @@ def test_a_voter_sees_their_own_votes_of_a_thread(
     sample_votes.vote(rows[5], "bob", 0)
 
     def own(voter: str, limit: int = 100, cursor: str | None = None) -> cast_vote.OwnVotesPage:
-        return cast_vote.own(NAME, voter, limit=limit, cursor=cursor, secret="s")
+        return cast_vote.own_votes(NAME, voter, limit=limit, cursor=cursor, secret="s")
 
     sample_votes.count_waiting()
     with testing.meter(engine) as cost:
@@ -293,4 +293,4 @@ def test_a_voter_sees_their_own_votes_of_a_thread(
 @pytest.mark.parametrize("limit", [0, 1001])
 def test_a_limit_out_of_range_is_refused(store: connection.Store, limit: int) -> None:
     with pytest.raises(errors.BadInput):
-        cast_vote.own(NAME, "g:bob", limit=limit, cursor=None, secret="s")
+        cast_vote.own_votes(NAME, "g:bob", limit=limit, cursor=None, secret="s")

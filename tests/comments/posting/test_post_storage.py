@@ -187,13 +187,13 @@ engine.install_faults(
     faults.Plan.parse({"rules": [{"point": point, "call": call, "kill": True}]})
 )
 
-stored_alone = post_storage._run
+stored_alone = post_storage._store_all
 
 def run(posts, turn):
     sys.stdout.write(f"batch {len(posts)}\\n")
     return stored_alone(posts, turn)
 
-post_storage._run = run
+post_storage._store_all = run
 
 def work(number):
     client = made.test_client()

@@ -73,7 +73,7 @@ def test_previews_count_in_the_budget_and_cost_no_store_calls(
     with open_store.context():
         assert usage.total("demo", now=moment.at).previews == 3
         usage.flush()
-        assert usage.stored("demo", moment.at.date().isoformat()).previews == 3
+        assert usage.stored_usage("demo", moment.at.date().isoformat()).previews == 3
 
 
 def test_a_spent_preview_budget_refuses_only_previews(

@@ -59,7 +59,7 @@ def test_a_burst_of_votes_is_one_write_of_the_row(
 ) -> None:
     for number in range(100):
         sample_votes.vote(row, f"{number}")
-    assert len(cast_vote.waiting(sample_votes.LATER)) == 1
+    assert len(cast_vote.waiting_comments(sample_votes.LATER)) == 1
     votes.count(row.id)  # The first query makes its index, which may repeat a transaction.
     with testing.meter(engine) as cost:
         cast_vote.count(row.id, now=sample_votes.LATER)
@@ -128,8 +128,8 @@ def test_another_process_counts_the_votes_of_a_dead_process(
 def test_votes_are_not_due_before_their_time_for_any_process(row: records.Comment) -> None:
     sample_votes.vote(row, "ann")
     due = sample_threads.START + timedelta(seconds=10)
-    assert cast_vote.waiting(due - timedelta(seconds=1)) == []
-    assert cast_vote.waiting(due) == [records.VotedComment(row.id)]
+    assert cast_vote.waiting_comments(due - timedelta(seconds=1)) == []
+    assert cast_vote.waiting_comments(due) == [records.VotedComment(row.id)]
 
 
 @pytest.mark.embedded  # Emulators get no aggregation query
@@ -208,12 +208,12 @@ def test_votes_on_a_deleted_comment_are_deleted(row: records.Comment) -> None:
     sample_votes.vote(row, "ann")
     key = comment_rows.comment_key(row.id)
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", delete=(key,))))
-    for name in cast_vote.waiting(sample_votes.LATER):
+    for name in cast_vote.waiting_comments(sample_votes.LATER):
         cast_vote.count(name.id, now=sample_votes.LATER)
     assert (
         sample_votes.cast(),
         sample_votes.networks(),
-        cast_vote.waiting(sample_votes.LATER),
+        cast_vote.waiting_comments(sample_votes.LATER),
     ) == ({}, [], [])
 
 
@@ -222,13 +222,13 @@ def test_votes_reach_pages_and_compaction_like_any_change(
 ) -> None:
     second = sample_threads.post(site, "second")
     compaction.whole(NAME)
-    changed = ordered_query.changed(NAME)
+    changed = ordered_query.last_change(NAME)
     for voter in ("ann", "bob"):
         sample_votes.vote(second, voter)
     sample_votes.count_all()
 
     def scores() -> list[int]:
-        return thread_view.using(
+        return thread_view.with_view(
             NAME, lambda view: [presentation.read(each.json, 0).score for each in view.rows()]
         )
 
@@ -239,7 +239,7 @@ def test_votes_reach_pages_and_compaction_like_any_change(
     assert scores() == [0, 2]
     best = ordered_query.thread(NAME)
     assert [each.score for each in best] == [0, 2]
-    assert ordered_query.changed(NAME) == changed
+    assert ordered_query.last_change(NAME) == changed
     stored = reads.get(comment_rows.comment_key(second.id))
     assert (stored.unfolded, stored.rewrites) == (False, False)
     directory = directories.load_directory(NAME)

@@ -55,7 +55,7 @@ def test_a_directory_with_all_fields_survives_encoding_and_decoding() -> None:
     whole = msgspec.structs.replace(
         CONTENT_OF,
         best=buckets.RankingKeys("r", "r-1"),
-        replaced=(buckets.Replaced("q", moment), buckets.Replaced("p", moment)),
+        replaced=(buckets.ReplacedRanking("q", moment), buckets.ReplacedRanking("p", moment)),
     )
     assert buckets.decode_content(buckets.encode_content(whole)) == whole
     assert buckets.decode_content(bytes.fromhex(GOLDEN_WHOLE)) == whole
@@ -129,7 +129,7 @@ def test_the_weight_of_a_directory_is_about_its_memory(content: buckets.Director
     tracemalloc.start()
     try:
         read = buckets.Directory("v", stored)
-        worked_out = read.clearing, read.roots, read.before, read.firsts
+        worked_out = read.rows_to_clear, read.roots, read.before, read.firsts
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -221,7 +221,7 @@ class Machine(RuleBasedStateMachine):
     @rule(by=st.integers(0, 1))
     def sweep(self, by: int) -> None:
         with self.processes[by].store.context():
-            found = leftovers.sweep(NAME)
+            found = leftovers.orphans(NAME)
             self.pass_time(compactor.GRACE)
             leftovers.delete_orphans(NAME, found)
 
@@ -301,7 +301,7 @@ class Machine(RuleBasedStateMachine):
                 rows = ordered_query.thread(NAME)
                 seen = (moment for row in rows for moment in (row.created, row.edited))
                 self.newest = records.newest([self.newest, *seen]) or self.newest
-                assert ordered_query.changed(NAME) == self.newest
+                assert ordered_query.last_change(NAME) == self.newest
                 compaction_actors.assert_view(rows, self.shown)  # type: ignore[arg-type]
                 compaction_actors.assert_page(rows, self.step)  # type: ignore[arg-type]
 

@@ -58,7 +58,7 @@ def test_a_thousand_held_comments_cost_a_reader_nothing(
     def cost() -> tuple[int, ...]:
         compaction.forget()
         with testing.meter(engine) as met:
-            thread_view.using(name, lambda view: list(view.rows()))
+            thread_view.with_view(name, lambda view: list(view.rows()))
         return met.reads, met.writes, met.small, met.index_entries
 
     sample_threads.post(site, "new")

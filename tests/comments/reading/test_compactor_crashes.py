@@ -1,8 +1,9 @@
 """If a compaction dies or stops at any commit, threads stay correct and no erased text remains.
 
 A process dies before or after any of its commits, or it stops there and continues after other
-processes have done all the work. Later processes know only the store's contents (`scheduler.look`).
-They must leave no flag, no bucket without a directory, and no byte of a retracted text.
+processes have done all the work. Later processes know only the store's contents
+(`scheduler.find_due_work`). They must leave no flag, no bucket without a directory, and no byte of
+a retracted text.
 """
 
 import contextlib
@@ -70,11 +71,11 @@ class CompactingProcess(reader_processes.Reader):
 
     def work(self, pass_grace: Callable[[], object]) -> None:
         """Do all due compaction and vote counting, and clear flags after the grace period."""
-        for name in self.do(scheduler.look):
+        for name in self.do(scheduler.find_due_work):
             self.do(lambda name=name: self._work_at(name))  # type: ignore[misc]
         pass_grace()
         self.clock.now += compactor.GRACE
-        for switched in self._upkeep.waiting:
+        for switched in self._upkeep.uncleared_compactions:
             self.do(lambda switched=switched: compactor.clear(switched.result, switched.orphans))  # type: ignore[misc]
 
     def _work_at(self, name: backlog.Name) -> None:
@@ -116,7 +117,7 @@ class Scene:
         for _ in range(3):
             CompactingProcess(datastores.Embedded(self.engine)).work(self.pass_grace)
             self.assert_readers_current()
-        assert scheduler.look() == []
+        assert scheduler.find_due_work() == []
         directory = directories.load_directory(NAME)
         named = {line.key for line in directory.lines}.union(directories.parts_of(NAME))
         if directory.content.best is not None:
@@ -265,4 +266,4 @@ def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
 
 
 def _work_to_do(scene: Scene) -> list[records.ThreadName]:
-    return reader_processes.Reader(datastores.Embedded(scene.engine)).do(scheduler.look)  # type: ignore[arg-type]
+    return reader_processes.Reader(datastores.Embedded(scene.engine)).do(scheduler.find_due_work)  # type: ignore[arg-type]

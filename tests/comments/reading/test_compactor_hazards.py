@@ -70,10 +70,10 @@ def _row(comment: records.Comment) -> comment_rows.CommentRow:
 def _assert_reader_right(name: records.ThreadName) -> None:
     """Check that a view and the ordered query have the same rows, total and subtree sizes."""
     rows = ordered_query.thread(name)
-    found = thread_view.using(name, lambda view: [entry.json for entry in view.rows()])
+    found = thread_view.with_view(name, lambda view: [entry.json for entry in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]
     assert thread_view.view(name).total == len(rows)
-    sizes = thread_view.using(name, lambda view: [view.below(row.sort_hash) for row in rows])
+    sizes = thread_view.with_view(name, lambda view: [view.below(row.sort_hash) for row in rows])
     assert sizes == [
         sum(row.sort_hash.startswith(above.sort_hash) for row in rows) - 1 for above in rows
     ]
@@ -113,7 +113,7 @@ def test_a_switch_is_refused_if_its_buckets_were_swept_before(
         sample_threads.post(site, f"new {number}")
     prepared = _prepare(name)
     assert prepared.written
-    leftovers.delete_orphans(name, leftovers.sweep(name))
+    leftovers.delete_orphans(name, leftovers.orphans(name))
     assert compactor.switch(prepared) is None
     compaction.forget()
     _assert_reader_right(name)
@@ -125,7 +125,7 @@ def test_a_bucket_that_a_switch_named_since_the_sweep_is_not_deleted(
     for number in range(4):
         sample_threads.post(site, f"new {number}")
     prepared = _prepare(name)
-    found = leftovers.sweep(name)
+    found = leftovers.orphans(name)
     assert set(found) == set(prepared.written)
     assert compactor.switch(prepared) is not None
     leftovers.delete_orphans(name, found)
@@ -219,7 +219,7 @@ def test_a_newer_row_in_the_directory_replaces_an_older_one_in_the_delta() -> No
         changed=sample_threads.START,
         votes=(0, 0),
     )
-    assert deltas.merged(directory, [row]) == [newer]
+    assert deltas.merge(directory, [row]) == [newer]
 
 
 def test_a_cached_row_is_read_again_at_its_next_revision(
@@ -253,7 +253,7 @@ def test_rows_stored_by_an_older_release_are_in_the_first_directory(
     def body() -> None:
         seen = {row.id: (row.revision, False) for row in rows.values()}
         # Older releases stored rows that are neither flagged nor in a bucket.
-        transactions.apply(job_writes.compacted(seen))
+        transactions.apply(job_writes.compaction_writes(seen))
 
     transactions.transaction(body)
     sample_threads.post(site, "new")
@@ -319,7 +319,7 @@ def test_an_erased_text_is_in_no_stored_byte_after_compaction_and_clearing(
     assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
     for row in (in_bucket, in_tail, not_folded):
         _edit(row, "nothing") if verb == "edit" else sample_threads.retract(row)
-    found = leftovers.sweep(name)
+    found = leftovers.orphans(name)
     assert set(orphan.written) <= set(found)
     compaction.whole(name)
     leftovers.delete_orphans(name, found)
@@ -368,7 +368,9 @@ def test_the_list_of_cleared_rows_does_not_stay_in_the_directory(
     assert _row(posted[3]).unfolded
     assert not any(_row(each).unfolded for each in posted if each is not posted[3])
     compaction.forget_directory(name)
-    found = thread_view.using(name, lambda view: ([row.json for row in view.rows()], view.total))
+    found = thread_view.with_view(
+        name, lambda view: ([row.json for row in view.rows()], view.total)
+    )
     rows = ordered_query.thread(name)
     assert found == ([presentation.fragment(row) for row in rows], len(rows))
 

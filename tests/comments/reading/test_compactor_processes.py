@@ -84,7 +84,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     store = connection.Store(inprocess.Channel(engine, stopping), project="test")
     def read():
         name = test_compactor_processes.NAME
-        return thread_view.using(name, lambda view: [row.json for row in view.rows()])
+        return thread_view.with_view(name, lambda view: [row.json for row in view.rows()])
     with store.context():
         read()
         view_cache.HOLDINGS.of(store).cache.drop(
@@ -180,20 +180,20 @@ def _assert_reader_right() -> None:
     """Check that a new process reads the same rows and total as the ordered query."""
     view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
     rows = ordered_query.thread(NAME)
-    found = thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
+    found = thread_view.with_view(NAME, lambda view: [row.json for row in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]
     assert thread_view.view(NAME).total == len(rows)
 
 
 def _assert_settled() -> None:
     """Check that compaction in a different process leaves nothing to do and no orphans."""
-    orphans = leftovers.sweep(NAME)
+    orphans = leftovers.orphans(NAME)
     compaction.whole(NAME)
     leftovers.delete_orphans(NAME, orphans)
     _assert_reader_right()
     sample_votes.count_waiting()
-    assert scheduler.look() == []
-    assert leftovers.sweep(NAME) == []
+    assert scheduler.find_due_work() == []
+    assert leftovers.orphans(NAME) == []
     directory = directories.load_directory(NAME)
     rows = sum(line.count for line in directory.lines)
     assert rows + sum(map(merged_view.weight_of, directory.content.tail)) == len(
@@ -291,7 +291,7 @@ def test_a_compactor_stopped_before_any_commit_misleads_no_reader(
     assert child.returncode == 0
     _assert_reader_right()
     sample_votes.count_waiting()
-    assert scheduler.look() == [NAME]
+    assert scheduler.find_due_work() == [NAME]
     _assert_settled()
 
 

@@ -42,11 +42,11 @@ def _score(comment: records.Comment, up: int, now: datetime) -> None:
 
 
 def test_a_fully_compacted_thread_is_not_due(site: records.Site) -> None:
-    assert due_threads.due(LATER) == []
+    assert due_threads.find(LATER) == []
     assert due_threads.wait(NAME, LATER) == math.inf
     sample_threads.post(site, "text")
     compaction.whole(NAME)
-    assert due_threads.due(LATER) == []
+    assert due_threads.find(LATER) == []
     assert due_threads.wait(NAME, LATER) == math.inf
 
 
@@ -54,8 +54,8 @@ def test_a_comment_is_due_after_its_delay(site: records.Site) -> None:
     comment = sample_threads.post(site, "text")
     sample_threads.post(site, "later", now=NOW + timedelta(seconds=9))
     assert due_threads.wait(NAME, NOW) == backlog.FOLD_AFTER
-    assert due_threads.due(LATER - MOMENT) == []
-    assert due_threads.due(LATER) == [NAME]
+    assert due_threads.find(LATER - MOMENT) == []
+    assert due_threads.find(LATER) == [NAME]
     assert due_threads.wait(NAME, LATER) == 0
     compaction.whole(NAME)
     assert _row(comment).fold_by is None
@@ -65,9 +65,9 @@ def test_a_full_batch_is_due_at_once(site: records.Site) -> None:
     for number in range(backlog.FOLD_ROWS - 1):
         sample_threads.post(site, f"{number}")
     sample_threads.post(site, "elsewhere", thread="other")
-    assert due_threads.due(NOW) == []
+    assert due_threads.find(NOW) == []
     sample_threads.post(site, "one more")
-    assert due_threads.due(NOW) == [NAME]
+    assert due_threads.find(NOW) == [NAME]
     assert due_threads.wait(NAME, NOW) == 0
 
 
@@ -81,7 +81,7 @@ def test_the_removal_of_a_text_is_due_at_once(
     sample_threads.post(site, "other")
     if is_compacted:
         compaction.whole(NAME)
-    assert due_threads.due(NOW) == []
+    assert due_threads.find(NOW) == []
     if verb == "edit":
         own_comment.edit(
             comment.id,
@@ -96,18 +96,18 @@ def test_the_removal_of_a_text_is_due_at_once(
     else:
         actor = records.Actor("cli", "the command line")
         decisions.decide("demo", comment.id, records.Verb.REJECT, actor, now=NOW)
-    assert due_threads.due(NOW) == [NAME]
+    assert due_threads.find(NOW) == [NAME]
 
 
 def test_a_score_is_due_a_delay_after_the_first_vote(site: records.Site) -> None:
     comment = sample_threads.post(site, "text")
     _score(comment, 1, NOW + timedelta(seconds=9))
-    assert due_threads.due(LATER) == [NAME]
+    assert due_threads.find(LATER) == [NAME]
     compaction.whole(NAME)
     for seconds in (20, 30):
         _score(comment, seconds, NOW + timedelta(seconds=seconds))
-    assert due_threads.due(LATER + timedelta(seconds=20) - MOMENT) == []
-    assert due_threads.due(LATER + timedelta(seconds=20)) == [NAME]
+    assert due_threads.find(LATER + timedelta(seconds=20) - MOMENT) == []
+    assert due_threads.find(LATER + timedelta(seconds=20)) == [NAME]
 
 
 def test_an_import_is_due_at_once(site: records.Site) -> None:
@@ -115,14 +115,14 @@ def test_an_import_is_due_at_once(site: records.Site) -> None:
     sample_threads.store_imported(
         NAME, sample_threads.node("a", created=end), sample_threads.node("b", "a")
     )
-    assert due_threads.due(NOW) == [NAME]
+    assert due_threads.find(NOW) == [NAME]
 
 
 def test_rows_without_a_stored_deadline_are_due_at_once(site: records.Site) -> None:
     row = _row(sample_threads.post(site, "text"))
     row.fold_by = None
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
-    assert due_threads.due(NOW) == [NAME]
+    assert due_threads.find(NOW) == [NAME]
 
 
 def test_a_look_is_one_query_and_one_read_per_undue_thread(
@@ -132,7 +132,7 @@ def test_a_look_is_one_query_and_one_read_per_undue_thread(
         sample_threads.post(site, "text", thread=thread, now=NOW - timedelta(days=1))
     sample_threads.post(site, "text", thread="new")
     with testing.meter(engine) as cost:
-        assert {name.id for name in due_threads.due(NOW)} == {"old", "older"}
+        assert {name.id for name in due_threads.find(NOW)} == {"old", "older"}
     # The query costs three reads, the thread that is not due one, and the threads' names two.
     assert cost.reads == 3 + 1 + 2
     assert cost.writes == 0
@@ -149,15 +149,15 @@ def test_a_thread_that_another_process_compacted_is_not_compacted_again(site: re
     seconds[0] = 90.0
     sample_threads.post(site, "theirs", now=NOW + timedelta(seconds=90))
     seconds[0] = backlog.FOLD_AFTER
-    assert list(mine.due(waiting)) == []
+    assert list(mine.due_names(waiting)) == []
     assert waiting.next_due == backlog.FOLD_AFTER + 90
     seconds[0] += 90
-    assert list(mine.due(waiting)) == [NAME]
+    assert list(mine.due_names(waiting)) == [NAME]
     assert mine.round([NAME]).compacted == 1
-    compactor.clear(mine.waiting[0].result)
+    compactor.clear(mine.uncleared_compactions[0].result)
     waiting.add(NAME)
     seconds[0] += backlog.FOLD_AFTER
-    assert list(mine.due(waiting)) == []
+    assert list(mine.due_names(waiting)) == []
     assert waiting.next_due == math.inf
 
 
@@ -189,7 +189,7 @@ def test_a_process_returns_to_the_changes_it_left(site: records.Site) -> None:
     sample_threads.post(site, "late", now=LATER)
     waiting.close()
     waiting.open()
-    assert due_threads.due(LATER) == [
+    assert due_threads.find(LATER) == [
         NAME
     ]  # Compacted but uncleared, as a dead process might leave it
     assert mine.round([NAME]) == scheduler.RoundSummary(1, 0, 1)
@@ -216,7 +216,7 @@ def test_a_compaction_reports_an_unavailable_store(
     waiting.open()
     waiting.add(NAME, within=0.0)
     monkeypatch.setattr(due_threads, "wait", _away)
-    assert list(scheduler.Scheduler().due(waiting)) == [NAME]
+    assert list(scheduler.Scheduler().due_names(waiting)) == [NAME]
 
 
 def _away(*_: object) -> float:

@@ -61,9 +61,9 @@ def test_an_unknown_format_is_ignored() -> None:
 
 
 def test_a_first_page_serves_limits_up_to_its_rows_and_short_threads_whole() -> None:
-    assert [limit for limit in (1, 2, 3, 200) if HEAD.holds(limit)] == [1, 2]
+    assert [limit for limit in (1, 2, 3, 200) if HEAD.has_enough(limit)] == [1, 2]
     whole = msgspec.structs.replace(HEAD, total=2)
-    assert whole.holds(200)
+    assert whole.has_enough(200)
     assert whole.page(200, label="x", secret=SECRET).cursor is None
     assert whole.page(1, label="x", secret=SECRET).cursor is not None
 
@@ -109,7 +109,7 @@ def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
 def _assert_first_page(name: records.ThreadName) -> None:
     """Check that the stored first page exists and equals the page from the directory's rows."""
     limits = (1, 5, 12)
-    head = thread_view.head(name, max(limits))
+    head = thread_view.current_first_page(name, max(limits))
     assert head is not None
     found = [_page(name, limit) for limit in limits], list(_tags(name))
     with pytest.MonkeyPatch.context() as patch:
@@ -149,7 +149,7 @@ def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: rec
     ]
     sample_threads.post(site, "far below the first page")
     changed = _page(name, 12)
-    assert thread_view.head(name, 12) is None
+    assert thread_view.current_first_page(name, 12) is None
     thread_view.forget_probe()
     assert changed != shown  # The total is different
     own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)

@@ -128,14 +128,14 @@ def compacted_rows(open_store: connection.Store, site: records.Site) -> dict[str
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
     """Record the chunks that are built and encoded, except the response's start and end."""
     seen: list[bytes] = []
-    part = content_coding.part
+    part = content_coding.encode_part
 
     def noting(data: bytes, coding: content_coding.Coding) -> content_coding.EncodedPart:
         if b'"html"' in data:
             seen.append(data)
         return part(data, coding)
 
-    monkeypatch.setattr(content_coding, "part", noting)
+    monkeypatch.setattr(content_coding, "encode_part", noting)
     return iter([seen])
 
 
@@ -200,8 +200,8 @@ def test_a_whole_thread_is_one_gzip_member_that_any_client_unpacks(
 @pytest.mark.parametrize("sizes", [(0,), (1,), (0, 0), (5, 0, 7), (70_000, 1, 300_000)])
 def test_parts_are_joined_with_the_right_length_and_checksum(sizes: tuple[int, ...]) -> None:
     datas = [random.Random(size).randbytes(size) for size in sizes]
-    parts = [content_coding.part(data, content_coding.Coding.GZIP) for data in datas]
-    packed = b"".join(content_coding.joined(parts, content_coding.Coding.GZIP))
+    parts = [content_coding.encode_part(data, content_coding.Coding.GZIP) for data in datas]
+    packed = b"".join(content_coding.join(parts, content_coding.Coding.GZIP))
     assert gzip.decompress(packed) == b"".join(datas)
 
 

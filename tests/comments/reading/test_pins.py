@@ -51,7 +51,7 @@ def rows(
         if request.param in {"compacted", "head"}:
             _compact()
         if request.param == "head":
-            assert thread_view.head(NAME, 5) is not None
+            assert thread_view.current_first_page(NAME, 5) is not None
         yield grown
 
 

@@ -281,7 +281,7 @@ def _ranked() -> list[str]:
 @pytest.mark.slow
 def test_positions_ranges_and_subtrees_equal_a_naive_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     compaction.small_buckets(monkeypatch)
-    monkeypatch.setattr(view_cache, "MOST_UNFOLDED", MOST_UNFOLDED)
+    monkeypatch.setattr(view_cache, "MOST_UNCOMPACTED", MOST_UNFOLDED)
     # Longer rankings are read from their own entity.
     monkeypatch.setattr(ranking, "MOST_LISTED", 2)
     run_state_machine_as_test(

@@ -258,7 +258,7 @@ def test_a_ranking_that_no_directory_names_is_deleted_as_an_orphan(
     left = compactor.prepare(SCHEME, name)
     assert left is not None
     assert len(_stored_rankings()) == 2
-    found = leftovers.sweep(name)
+    found = leftovers.orphans(name)
     assert {left.token} < set(found)
     leftovers.delete_orphans(name, found)
     assert _stored_rankings() == {_named_ranking(name)}

@@ -108,11 +108,11 @@ def test_a_rebuilt_thread_equals_the_ordered_query_and_is_materialized_again(
     folded = rebuilding.rebuild(SCHEME, NAME)
     _pass_grace(processes)
     reader_processes.assert_all_current(processes, NAME)
-    compactor.clear(folded, leftovers.sweep(NAME))
+    compactor.clear(folded, leftovers.orphans(NAME))
     reader_processes.assert_all_current(processes, NAME)
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
-    assert leftovers.sweep(NAME) == []
+    assert leftovers.orphans(NAME) == []
     sample_threads.post(records.Site("demo", (), SCHEME.digits, SCHEME.width), "later")
     reader_processes.assert_all_current(processes, NAME)
 
@@ -198,7 +198,7 @@ def _died_at(
         dying = reader_processes.Reader(datastore, seen=die)
         folded = dying.do(lambda: rebuilding.rebuild(SCHEME, NAME))
         reader.now += compactor.GRACE
-        dying.do(lambda: compactor.clear(folded, leftovers.sweep(NAME)))
+        dying.do(lambda: compactor.clear(folded, leftovers.orphans(NAME)))
     if commit == 1:
         reader.do(lambda: rebuilding.request(NAME))  # It died before its request was stored
     if change in READABLE:
@@ -206,16 +206,16 @@ def _died_at(
     for _ in range(2):
         reader.do(lambda: _finish(reader))
     reader.assert_current(NAME)
-    assert reader.do(scheduler.look) == []
-    assert reader.do(lambda: leftovers.sweep(NAME)) == []
+    assert reader.do(scheduler.find_due_work) == []
+    assert reader.do(lambda: leftovers.orphans(NAME)) == []
     return commits >= commit
 
 
 def _finish(reader: reader_processes.Reader) -> None:
-    for name in scheduler.look():
+    for name in scheduler.find_due_work():
         assert isinstance(name, records.ThreadName)
         folded = compactor.compact(SCHEME, name)
         assert folded is not None
-        orphans = leftovers.sweep(name)
+        orphans = leftovers.orphans(name)
         reader.now += compactor.GRACE
         compactor.clear(folded, orphans)

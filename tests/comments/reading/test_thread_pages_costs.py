@@ -153,6 +153,6 @@ def test_the_whole_thread_costs_its_directory_and_buckets(
 ) -> None:
     compaction.forget()
     with testing.meter(engine) as cost:
-        thread_view.using(name, lambda view: list(view.rows()))
+        thread_view.with_view(name, lambda view: list(view.rows()))
     directory = directories.load_directory(name)
     assert (cost.reads, cost.empty) == (1 + len(directory.lines), 1)

@@ -157,10 +157,10 @@ def _shown(order: thread_pages.ListingOrder | None) -> Shown:
 
 def _by_the_ordered_query() -> Shown:
     rows, below, total = reader_processes.ordered_thread(NAME)
-    places = presentation.run(1, total)
+    places = presentation.consecutive_places(1, total)
     shown = presentation.Rows(tuple(rows), tuple(below), places)
     none = presentation.Rows((), ())
-    page = presentation.ThreadPage(shown, None, total, ordered_query.changed(NAME), none)
+    page = presentation.ThreadPage(shown, None, total, ordered_query.last_change(NAME), none)
     return _decoded(presentation.with_ends(page, places).json())
 
 
@@ -196,7 +196,7 @@ def test_every_page_is_from_one_moment_however_batches_end_and_rows_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compaction.small_buckets(monkeypatch)
-    monkeypatch.setattr(view_cache, "MOST_UNFOLDED", MOST_UNFOLDED)
+    monkeypatch.setattr(view_cache, "MOST_UNCOMPACTED", MOST_UNFOLDED)
     run_state_machine_as_test(
         Machine,
         settings=settings(

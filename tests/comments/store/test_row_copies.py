@@ -76,13 +76,13 @@ def test_a_row_is_read_only_after_a_change(
     site: records.Site, change: Callable[[int], None], store: connection.Store
 ) -> None:
     site_settings.current("demo")
-    connection.spent()
+    connection.take_costs()
     site_settings.current("demo")
-    assert connection.spent() == (0, 0)
+    assert connection.take_costs() == (0, 0)
     change(1)
     assert site_settings.current("demo").cdn_seconds == 1
     site_settings.current("demo")
-    assert connection.spent() == (1, 0)
+    assert connection.take_costs() == (1, 0)
 
 
 def test_on_a_store_without_versions_the_age_of_a_copy_decides(

@@ -119,7 +119,7 @@ class ServiceOnDisk:
         for _ in range(2):
             while events := counter_oracle.events():
                 made.deliver(events)
-            for each in cast_vote.waiting(here() + timedelta(minutes=5)):
+            for each in cast_vote.waiting_comments(here() + timedelta(minutes=5)):
                 cast_vote.count(each.id, now=here() + timedelta(minutes=5))
         scheduler.compact_whole([NAME], wait=_let_age_pass)
 

@@ -203,12 +203,12 @@ def test_without_rows_for_many_threads_counts_cost_one_read_each(
     ids = [f"page {number}" for number in range(50)]
     calls.names.clear()
     with testing.meter(engine) as cost:
-        found = totals.listed("demo", [*ids, "never seen", "page 7"])
+        found = totals.listed_counts("demo", [*ids, "never seen", "page 7"])
     assert found == [1] * 50 + [0, 1]
     assert calls.names == ["Lookup", "Lookup"]
     assert cost.reads == 1 + 51
     calls.names.clear()
-    assert totals.listed("demo", ids) == [1] * 50
+    assert totals.listed_counts("demo", ids) == [1] * 50
     assert calls.names == ["Lookup"]  # For a minute, the process knows that there are no such rows
 
 
@@ -223,7 +223,7 @@ def test_counts_of_a_spread_thread_are_from_one_moment(
         _append(site, parent, turn)
     assert len(list(reads.fetch(reads.Query("Counter")))) == 4
     sample_threads.post(site, "text", thread="other")
-    assert totals.listed("demo", ["page", "other"]) == [8, 1]
+    assert totals.listed_counts("demo", ["page", "other"]) == [8, 1]
 
 
 def test_imports_count_by_the_same_formula(store: connection.Store, site: records.Site) -> None:

@@ -42,7 +42,7 @@ def test_each_change_happens_once_if_an_answer_is_lost(
     known = declarations.of_site("demo")
     assert (known.counters, known.removed, known.last) == ((), (1, 2), 2)
     faults.plan = [when] * 3
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     declared_oracle.assert_counted()
 
 
@@ -80,13 +80,13 @@ def test_only_one_process_continues_a_job_of_another_and_only_after_a_while(
     store: connection.Store, site: records.Site
 ) -> None:
     declarations.add("demo", ANY, now=NOW)
-    assert declarations.unsettled(NOW) == []
+    assert declarations.unsettled_sites(NOW) == []
     later = NOW + timedelta(minutes=1)
-    assert declarations.unsettled(later) == ["demo"]
-    assert declarations.is_begun("demo", before=later, now=later)
-    assert not declarations.is_begun("demo", before=later, now=later)
+    assert declarations.unsettled_sites(later) == ["demo"]
+    assert declarations.begin_job("demo", before=later, now=later)
+    assert not declarations.begin_job("demo", before=later, now=later)
     declarations.end_job("demo")
-    assert declarations.unsettled(NOW + timedelta(days=1)) == ["demo"]  # It is not complete.
-    declared_backfill.run("demo")
-    assert declarations.unsettled(NOW + timedelta(days=1)) == []
-    assert not declarations.is_begun("demo", before=NOW + timedelta(days=1), now=later)
+    assert declarations.unsettled_sites(NOW + timedelta(days=1)) == ["demo"]  # It is not complete.
+    declared_backfill.complete("demo")
+    assert declarations.unsettled_sites(NOW + timedelta(days=1)) == []
+    assert not declarations.begin_job("demo", before=NOW + timedelta(days=1), now=later)

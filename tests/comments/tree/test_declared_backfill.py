@@ -79,7 +79,7 @@ COMMITS = range(6)
 
 
 def _run_twice() -> None:
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
 
 
 def _change() -> None:
@@ -88,17 +88,19 @@ def _change() -> None:
 
 def _remove() -> None:
     declarations.remove("demo", "any", now=NOW)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
 
 
 def _replace() -> None:
     _remove()
     declarations.add("demo", ANY, now=NOW)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
 
 
 def _drift() -> None:
-    (first, *_) = declared_counts.stored("demo", declarations.of_site("demo").counters) or [""]
+    (first, *_) = declared_counts.stored_amounts("demo", declarations.of_site("demo").counters) or [
+        ""
+    ]
     if first:
         counter_drift.add_declared("demo", first, 1)
         counter_drift.recount_all()
@@ -113,7 +115,7 @@ def test_other_processes_correct_and_change_the_counters_meanwhile(
     # What changed after the last comparison needs another one. On emulators, a job has fewer
     # commits, so the change may come in the second job.
     for _ in range(3):
-        declared_backfill.run("demo")
+        declared_backfill.complete("demo")
     declared_oracle.assert_counted()
 
 
@@ -128,7 +130,7 @@ def test_changes_during_the_job_are_counted_once(
         sample_threads.post(posted, "not delivered", author=sample_threads.author("3"))
 
     meanwhile.plan(commits, write)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     _deliver()
     declared_oracle.assert_counted()
 
@@ -141,11 +143,11 @@ def test_a_counter_is_complete_only_after_its_last_part(
 
     def look() -> None:
         (counter,) = declarations.of_site("demo").counters
-        seen.append((len(declared_counts.stored("demo", [counter])), counter.is_complete))
+        seen.append((len(declared_counts.stored_amounts("demo", [counter])), counter.is_complete))
         meanwhile.plan(0, look)
 
     meanwhile.plan(0, look)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     assert list(dict.fromkeys(seen)) == [
         (0, False), (2, False), (4, False), (6, False), (7, True)
     ]  # fmt: skip
@@ -156,7 +158,7 @@ def test_a_job_gives_up_if_others_keep_correcting(
 ) -> None:
     monkeypatch.setattr(declared_counts, "mend", lambda *_: False)
     with pytest.raises(errors.Overloaded):
-        declared_backfill.run("demo")
+        declared_backfill.complete("demo")
     monkeypatch.undo()
     declared_backfill.finish(now=NOW + 2 * declared_backfill.PATIENCE)
     declared_oracle.assert_counted()
@@ -174,7 +176,7 @@ def test_a_part_whose_answer_is_lost_is_added_once(
     posted: records.Site, faults: Faults, commit: int, when: str
 ) -> None:
     faults.plan["Commit", faults.calls["Commit"] + commit] = (when, grpc.StatusCode.UNAVAILABLE)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     declared_oracle.assert_counted()
 
 
@@ -183,7 +185,7 @@ def test_changes_from_before_the_declaration_are_counted_by_the_job_or_their_del
 ) -> None:
     row = sample_threads.post(posted, "not delivered", author=sample_threads.author("3"))
     declarations.change("demo", OTHER, now=NOW)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     sample_threads.retract(row)
     assert counter_drift.recount_all(fixes=False) == []
     _deliver()

@@ -94,7 +94,7 @@ class Counters(RuleBasedStateMachine):
 
     @rule()
     def backfill(self) -> None:
-        declared_backfill.run("demo")
+        declared_backfill.complete("demo")
 
     @rule(thread=threads, author=people, day=st.integers(0, 1), names=sets, data=st.data())
     def post(
@@ -167,7 +167,7 @@ class Counters(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             recategorize.finish(now=NOW)
-            declared_backfill.run("demo")
+            declared_backfill.complete("demo")
             while events := counter_oracle.events():
                 dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
             declared_oracle.assert_counted()

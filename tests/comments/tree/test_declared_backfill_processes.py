@@ -125,7 +125,7 @@ def _changes(rng: random.Random, label: str) -> None:
 
 
 def _count_votes() -> None:
-    for comment in cast_vote.waiting(LATE):
+    for comment in cast_vote.waiting_comments(LATE):
         cast_vote.count(comment.id, now=LATE)
 
 
@@ -157,7 +157,7 @@ def test_counters_are_declared_changed_and_removed_while_eight_writers_work(
     with _opened(path, SEED):
         for declared in (*DECLARED, DECLARED[2], DECLARED[1]):
             _tried(_declare, declared)
-            _tried(declared_backfill.run, "demo")
+            _tried(declared_backfill.complete, "demo")
             # A comparison during all of this finds no difference.
             assert not _tried(recount.site, "demo", tell=print, fixes=False)
         _tried(declarations.remove, "demo", "votes", now=NOW)
@@ -184,7 +184,7 @@ def _redeclare() -> None:
     """Change a counter and run its job, in a process of its own."""
     with _small_commits():
         declarations.change("demo", DECLARED[1], now=NOW)
-        declared_backfill.run("demo")
+        declared_backfill.complete("demo")
 
 
 def test_another_process_finishes_a_job_that_was_killed_at_any_commit(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_another_process_finishes_a_job_that_was_killed_at_any_commit(tmp_path: 
                 author = sample_threads.author(f"{number}")
                 sample_threads.post(site, f"{number}", author=author)
             declarations.add("demo", DECLARED[3], now=NOW)
-            declared_backfill.run("demo")
+            declared_backfill.complete("demo")
         rule = {"rpc": "Commit", "call": call, "when": "before", "kill": True}
         status, commits = dying_programs.run(path, [rule], _redeclare)
         with _opened(path):

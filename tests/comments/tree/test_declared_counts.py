@@ -35,7 +35,7 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 def _declare(name: str, where: tuple[str, ...] = (), by: tuple[str, ...] = (), **more: str) -> None:
     declared = declared_counters.declare(name, where, by, **more)
     declarations.add("demo", declared, now=NOW)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
 
 
 def _deliver_all() -> None:
@@ -146,7 +146,7 @@ def test_the_most_counters_with_the_most_categories_fit_into_commits_of_datastor
         declarations.add("demo", declared, now=NOW)
     with pytest.raises(errors.Conflict):
         declarations.add("demo", declared_counters.declare("more"), now=NOW)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     sample_threads.store_imported(PAGE, *_nodes(4))
     _deliver_all()
     names = [f"{number}/b/c" for number in range(categories.MOST)]
@@ -172,7 +172,7 @@ def test_what_is_left_of_an_event_is_not_counted_for_a_removed_or_newer_counter(
     changed = declared_counters.declare("kept", (), ("author",))
     declarations.change("demo", changed, now=NOW)
     _deliver_all()
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     declared_oracle.assert_counted()
     assert {name: sum(found.values()) for name, found in declared_oracle.stored().items()} == {
         "kept": 8,
@@ -187,7 +187,7 @@ def test_a_drifted_number_is_shown_and_repaired(
     _declare("any", (), ("day", "thread"))
     sample_threads.post(site, "text")
     _deliver_all()
-    (name,) = declared_counts.stored("demo", declarations.of_site("demo").counters)
+    (name,) = declared_counts.stored_amounts("demo", declarations.of_site("demo").counters)
     counter_drift.add_declared("demo", name, more)
     found = counter_drift.recount_all(fixes=False)
     assert [(each.scope.kind, each.name, each.stored, each.expected) for each in found] == [

@@ -50,7 +50,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
         dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
         for declared in DECLARED.values():
             declarations.add("demo", declared, now=NOW)
-        declared_backfill.run("demo")
+        declared_backfill.complete("demo")
 
     return prepared_stores.grown(tmp_path_factory, grow)
 
@@ -159,7 +159,7 @@ def test_the_cost_that_is_stated_beforehand_is_billed(
     assert cost.rows <= 3 * rows  # It is an upper bound: the product of days and authors, say.
     declarations.add("demo", again, now=NOW)
     with testing.meter(engine) as billed:
-        declared_backfill.count("demo", tell=print, fixes=True)
+        declared_backfill.recount("demo", tell=print, fixes=True)
     stored = 12 + 6 + 4 + 1
     # The rows of other counters are compared too. Each step reads and writes the site's row, and
     # three queries find the events that are still to be delivered, and numbers that do not exist.

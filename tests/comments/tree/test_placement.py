@@ -288,7 +288,7 @@ def test_order_and_listing_are_right_after_any_posts_and_retractions(data: st.Da
         alive[str(step)] = row
     assert repair.find_problems(site.scheme, name) == []
     rows = ordered_query.thread(name)
-    everything = list(repair._read(name).rows.values())
+    everything = list(repair._read_thread(name).rows.values())
     order = [id_ for id_ in sample_threads.walk(everything) if id_ in {row.id for row in rows}]
     assert [row.id for row in rows] == order
     assert {row.body for row in rows if not row.is_tombstone} == set(alive)

@@ -152,9 +152,9 @@ def test_all_comments_move_together_with_their_counters(filed: records.Site) -> 
 def test_readers_see_no_change(filed: records.Site) -> None:
     compaction.whole(NAME)
     rows = _rows()
-    assert scheduler.look() == [OTHER]
+    assert scheduler.find_due_work() == [OTHER]
     _change("travel")
-    assert scheduler.look() == [OTHER]
+    assert scheduler.find_due_work() == [OTHER]
     assert _rows() == rows  # Even the revisions are unchanged
 
 
@@ -185,7 +185,7 @@ def test_another_process_finishes_a_change_killed_after_any_commit(
     assert hook.is_over
     sample_threads.post(filed, "meanwhile", author=_author(4))
     assert recount.site("demo", tell=print, fixes=False) == 0
-    scheduler.settle(NOW)
+    scheduler.settle_counters(NOW)
     _assert_all_right()
     assert _numbers("travel") == {"approved": 7, "participants": 4}
 

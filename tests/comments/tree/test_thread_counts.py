@@ -49,7 +49,7 @@ def _first() -> counter_rows.CounterRow:
 
 
 def _groups() -> int:
-    return thread_counts.decoded(_first().listings).groups
+    return thread_counts.decode(_first().listings).groups
 
 
 def _in(store: connection.Store, call: Callable[[], T]) -> T:
@@ -72,12 +72,14 @@ def _complete(numbers: Mapping[str, int]) -> None:
     """Store complete rows with these numbers."""
 
     def add(part: Mapping[str, int]) -> None:
-        transactions.apply(from_events.add({counting.listings_scope("demo"): part}))
+        transactions.apply(from_events.sum_writes({counting.listings_scope("demo"): part}))
 
     digests = {counting.thread_digest(f"demo/{name}"): n for name, n in numbers.items()}
     transactions.transaction(lambda: add(digests))
     step = {counting.listings_scope("demo"): dict[str, int]()}
-    transactions.transaction(lambda: transactions.apply(counter_repair.mend_site("demo", 0, step)))
+    transactions.transaction(
+        lambda: transactions.apply(counter_repair.site_writes("demo", 0, step))
+    )
 
 
 @pytest.mark.parametrize(("threads", "most"), [(50, 1), (1300, 1), (2000, 2), (10_000, 10)])
@@ -93,11 +95,11 @@ def test_fifty_counts_cost_few_reads(
     _complete(numbers)
     asked = [f"page {number}" for number in range(0, threads, threads // 50)]
     with testing.meter(engine) as cost:
-        assert totals.listed("demo", [*asked, "never seen"]) == [*map(numbers.get, asked), 0]
+        assert totals.listed_counts("demo", [*asked, "never seen"]) == [*map(numbers.get, asked), 0]
     assert cost.reads <= most
     calls.names.clear()
     with testing.meter(engine) as cost:
-        totals.listed("demo", asked)
+        totals.listed_counts("demo", asked)
     assert cost.reads <= most
     assert calls.names == ["Lookup"]
 
@@ -110,7 +112,7 @@ def test_a_new_website_gets_rows_with_its_first_delivery(
     _deliver()
     _restart(store)
     with testing.meter(engine) as cost:
-        assert totals.listed("demo", PAGES) == [1] * 50
+        assert totals.listed_counts("demo", PAGES) == [1] * 50
     assert cost.reads == 1
     counter_oracle.assert_all_counted()
     assert stored_state.listings().keys() == {"demo"}
@@ -141,16 +143,16 @@ def test_own_comments_count_at_once_and_others_after_their_delivery(
     other = datastore.connect(None)
     row = sample_threads.post(site, "more", thread=PAGES[7])
     wanted = [1] * 7 + [2] + [1] * 42
-    assert totals.listed("demo", PAGES) == wanted
-    assert _in(other, lambda: totals.listed("demo", PAGES)) == [1] * 50
+    assert totals.listed_counts("demo", PAGES) == wanted
+    assert _in(other, lambda: totals.listed_counts("demo", PAGES)) == [1] * 50
     _deliver()
-    assert _in(other, lambda: totals.listed("demo", PAGES)) == wanted
+    assert _in(other, lambda: totals.listed_counts("demo", PAGES)) == wanted
     clock.now += thread_counts.BEHIND + 1
     assert own.age("demo/page 7") > thread_counts.BEHIND
-    assert totals.listed("demo", PAGES) == wanted
+    assert totals.listed_counts("demo", PAGES) == wanted
     sample_threads.retract(row)
-    assert totals.listed("demo", PAGES) == [1] * 50
-    assert _in(other, lambda: totals.listed("demo", PAGES)) == wanted
+    assert totals.listed_counts("demo", PAGES) == [1] * 50
+    assert _in(other, lambda: totals.listed_counts("demo", PAGES)) == wanted
 
 
 def test_rows_divide_as_a_website_grows_until_it_has_too_many_threads(
@@ -161,7 +163,7 @@ def test_rows_divide_as_a_website_grows_until_it_has_too_many_threads(
         sample_threads.post(site, "text", thread=page)
         _deliver()
         _restart(store)
-        assert totals.listed("demo", PAGES[:12]) == [1] * number + [0] * (12 - number)
+        assert totals.listed_counts("demo", PAGES[:12]) == [1] * number + [0] * (12 - number)
         counter_oracle.assert_all_counted()
         seen.append(_groups())
     assert seen == sorted(seen, key=[1, 2, 4, 0].index)
@@ -169,7 +171,7 @@ def test_rows_divide_as_a_website_grows_until_it_has_too_many_threads(
     names = {stored_state.name_of(each) for each in stored_state.rows("Counter")}
     assert not [name for name in names if name.startswith("threads/")]
     with testing.meter(engine) as cost:
-        totals.listed("demo", PAGES)
+        totals.listed_counts("demo", PAGES)
     assert cost.reads == 50  # The process knows that there are no such rows
 
 
@@ -182,7 +184,7 @@ def test_a_website_with_too_many_threads_gets_no_rows(
     assert _groups() == 0
     _deliver()
     assert _groups() == 0
-    assert totals.listed("demo", PAGES) == [1] * 12 + [0] * 38
+    assert totals.listed_counts("demo", PAGES) == [1] * 12 + [0] * 38
     counter_oracle.assert_all_counted()
     assert recount.site("demo", tell=print, fixes=True) == 0
 
@@ -216,7 +218,7 @@ def test_rows_that_an_older_release_wrote_are_completed_by_the_next_delivery(
     row.listings = ""
     _put(row)
     _restart(store)
-    assert totals.listed("demo", PAGES[:6]) == [1] * 5 + [0]
+    assert totals.listed_counts("demo", PAGES[:6]) == [1] * 5 + [0]
     sample_threads.post(site, "text", thread=PAGES[5])
     _deliver()
     assert stored_state.listings().keys() == {"demo"}
@@ -235,7 +237,7 @@ def test_a_lost_row_is_not_used_and_is_restored(
         gone = ownership.Writes(counter_rows.OWNER, delete=(key,))
         transactions.transaction(lambda gone=gone: transactions.apply(gone))  # type: ignore[misc]
         _restart(store)
-        assert totals.listed("demo", PAGES[:5]) == [1] * 5
+        assert totals.listed_counts("demo", PAGES[:5]) == [1] * 5
         more = [sample_threads.post(site, "more", thread=page) for page in PAGES[:5]]
         _deliver()
         assert stored_state.listings().keys() == {"demo"}
@@ -253,7 +255,7 @@ def test_a_recount_finds_and_corrects_wrong_counts(
     _deliver()
     digest = counting.thread_digest("demo/page 3")
     wrong = {counting.listings_scope("demo"): {digest: 4}}
-    transactions.transaction(lambda: transactions.apply(from_events.add(wrong)))
+    transactions.transaction(lambda: transactions.apply(from_events.sum_writes(wrong)))
     found: list[recount.Difference] = []
     assert recount.site("demo", tell=found.append, fixes=False) == 1
     assert recount.site("demo", tell=found.append, fixes=True) == 1

@@ -50,7 +50,7 @@ def _flags(name: records.ThreadName) -> int:
 
 def _assert_reader_right(name: records.ThreadName) -> None:
     expected = [presentation.fragment(row) for row in ordered_query.thread(name)]
-    assert thread_view.using(name, lambda v: [each.json for each in v.rows()]) == expected
+    assert thread_view.with_view(name, lambda v: [each.json for each in v.rows()]) == expected
 
 
 def test_a_worker_gathers_the_counters_of_quiet_threads(
@@ -104,11 +104,11 @@ def test_a_starting_process_finishes_the_work_of_another(
     sample_threads.post(site, "folded and not cleared")
     assert compactor.compact(SCHEME, name) is not None
     sample_threads.post(site, "not folded", thread="x" * 600)
-    assert set(scheduler.look()) == {name, sample_threads.name_of(site, "x" * 600)}
+    assert set(scheduler.find_due_work()) == {name, sample_threads.name_of(site, "x" * 600)}
     assert worker.step() == scheduler.RoundSummary(2, 0, 2)
     clock.now += compactor.GRACE
     assert worker.step().cleared == 2
-    assert scheduler.look() == []
+    assert scheduler.find_due_work() == []
 
 
 def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
@@ -122,7 +122,7 @@ def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
     backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
     worker = background_worker.BackgroundWorker(store, first=5.0)
     sample_threads.post(site, "changed here")
-    backlog.erased(name)
+    backlog.note_erasure(name)
     clock.now += 4
     assert worker.step().compacted == 1
     assert directories.load_directory(name).version
@@ -198,7 +198,7 @@ def test_a_running_worker_compacts_an_edit_by_itself_and_stops(
     worker.start()
     with open_store.context():
         sample_threads.post(site, "text")
-        backlog.erased(name)
+        backlog.note_erasure(name)
         programs.wait_until(lambda: directories.load_directory(name).version)
         _assert_reader_right(name)
     assert worker.stop(programs.PATIENCE)
@@ -234,8 +234,8 @@ def test_the_command_compacts_clears_and_removes_orphans(
     assert result.exit_code == 0, result.output
     assert "Compacted 2 threads; 0 still to be cleaned up." in result.stdout
     with open_store.context():
-        assert scheduler.look() == []
-        assert leftovers.sweep(name) == []
+        assert scheduler.find_due_work() == []
+        assert leftovers.orphans(name) == []
         _assert_reader_right(name)
 
 
@@ -357,4 +357,4 @@ def test_only_app_engines_variable_enables_app_engine_mode(tmp_path: object) -> 
 
 def test_a_look_needs_no_sites(store: connection.Store) -> None:
     assert list(site_settings.every()) == []
-    assert scheduler.look() == []
+    assert scheduler.find_due_work() == []

@@ -53,7 +53,7 @@ class Instance(reader_processes.Reader):
         for each in self.others:  # Read each directory just before a new one replaces it
             each.now += view_cache.CACHE_MAX_AGE
             each.assert_current(NAME)
-        done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
+        done = self.do(lambda: self.upkeep.compact_and_clear(scheduler.find_due_work(), self.wait))
         for each in self.others:  # Read with a cached directory while it may be used
             each.assert_current(NAME)
         return done
@@ -109,8 +109,8 @@ def test_instances_of_one_call_each_compact_clear_and_erase(
     sample_threads.retract(said)
     assert Instance(datastore, others).call() == scheduler.RoundSummary(1, 1, 0)
     assert [*_holders(CANARY)] == []
-    assert scheduler.look() == []
-    assert leftovers.sweep(NAME) == []
+    assert scheduler.find_due_work() == []
+    assert leftovers.orphans(NAME) == []
     idle = Instance(datastore, others)
     assert idle.call() == scheduler.RoundSummary(0, 0, 0)
     assert idle.waited == []
@@ -134,12 +134,12 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
         with pytest.raises(Died):
             dying.call()
         # No row was cleared before its grace period, and nothing that readers use was deleted.
-        assert scheduler.look() == [NAME]
+        assert scheduler.find_due_work() == [NAME]
         for each in others:
             each.assert_current(NAME)
     assert Instance(datastore, others).call() == scheduler.RoundSummary(1, 1, 0)
     assert [*_holders(CANARY)] == []
-    assert scheduler.look() == []
+    assert scheduler.find_due_work() == []
     for each in others:
         each.assert_current(NAME)
 
@@ -152,7 +152,7 @@ def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     late = Instance(datastore, others)
     late.call()
     assert late.waited == [compactor.GRACE]
-    assert scheduler.look() == []
+    assert scheduler.find_due_work() == []
 
 
 def test_of_several_concurrent_calls_one_waits(
@@ -173,12 +173,12 @@ def test_of_several_concurrent_calls_one_waits(
 
     def visit_again() -> None:
         with instance.store.context():
-            answered.append(instance.upkeep.visit([], wait))
+            answered.append(instance.upkeep.compact_and_clear([], wait))
 
-    done = instance.do(lambda: instance.upkeep.visit(scheduler.look(), wait))
+    done = instance.do(lambda: instance.upkeep.compact_and_clear(scheduler.find_due_work(), wait))
     assert (done, answered) == (scheduler.RoundSummary(1, 1, 0), [scheduler.RoundSummary(0, 0, 1)])
     assert len(waited) == 1
-    assert scheduler.look() == []
+    assert scheduler.find_due_work() == []
 
 
 def test_rankings_are_deleted_when_cursors_expire_although_no_instance_lives_that_long(

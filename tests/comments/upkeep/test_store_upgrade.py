@@ -84,10 +84,10 @@ def begin(folder: Path) -> None:
 def test_a_new_store_needs_no_scan_and_no_backup(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with kept_store.open_store(tmp_path / "data"):
-        assert store_format.found() is None
+        assert store_format.read() is None
         upgrades.note_new()
-        assert store_format.found() == (store_format.FORMAT, flatthread.__version__)
-        assert upgrades.pending() == []
+        assert store_format.read() == (store_format.FORMAT, flatthread.__version__)
+        assert upgrades.pending_scans() == []
         begin(tmp_path / "data")
     assert backups(tmp_path / "data") == []
 
@@ -97,18 +97,18 @@ def test_a_store_without_a_format_is_backed_up_once_and_gets_one(folder: Path) -
         jobs = [event_rows.job_key(each.job) for each in upgrades._WALKS]
         store(ownership.Writes("upgrades", delete=(store_format.KEY, *jobs)))
         upgrades.note_new()  # The store has sites, so this does nothing
-        assert store_format.found() is None
+        assert store_format.read() is None
         begin(folder)
-        assert store_format.found() == (store_format.FORMAT, flatthread.__version__)
-        assert [each.has_begun for each in upgrades.pending()] == [True] * len(jobs)
+        assert store_format.read() == (store_format.FORMAT, flatthread.__version__)
+        assert [each.has_begun for each in upgrades.pending_scans()] == [True] * len(jobs)
         begin(folder)  # Killed meanwhile, for example
         (backup,) = backups(folder)
         assert upgrades.go_on(steps=None) > 0
-        assert upgrades.pending() == []
+        assert upgrades.pending_scans() == []
     kept_store.settings(folder).data_file.unlink()
     backup_archive.unpack(backup, kept_store.settings(folder).data_file)
     with kept_store.open_store(folder):
-        assert store_format.found() is None
+        assert store_format.read() is None
 
 
 def test_without_a_backup_nothing_changes(folder: Path, tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_an_upgrade_killed_at_any_moment_is_finished_by_the_next_start(
         assert any(has_format_3(each, copy) for each in backups(copy))
         assert data_files.check(path).problems == []
         with kept_store.open_store(copy):
-            assert upgrades.pending() == []
+            assert upgrades.pending_scans() == []
             assert kept_store.shown() == before
             for name in kept_store.THREADS:
                 assert repair.find_problems(site_settings.scheme_of(name.site), name) == []

@@ -25,7 +25,7 @@ def save(
 ) -> Path:
     """Export a site to a file."""
     run = site_export.SiteExport(site, site_export.FORMATS[format_], choices, secret, now)
-    run.write(lambda: export_file.complete(path))
+    run.write(lambda: export_file.create(path))
     return path
 
 

@@ -45,7 +45,7 @@ def recount_all(*, fixes: bool = True) -> list[Difference]:
 
 def plant(row: Any, **numbers: int) -> None:
     """Add to a counter row's numbers directly, without an event."""
-    row.numbers = counter_rows.encoded(counting.added(counter_rows.numbers_of(row), numbers))
+    row.numbers = counter_rows.encode(counting.sums(counter_rows.numbers_of(row), numbers))
     transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
 
 
@@ -67,5 +67,5 @@ def lose_vote(comment_id: str, voter: str) -> None:
 def add_declared(site: str, name: str, more: int) -> None:
     """Add to a number of a declared counter directly, without an event."""
     transactions.transaction(
-        lambda: transactions.apply(declared_counts.added({(site, name): more}))
+        lambda: transactions.apply(declared_counts.addition_writes({(site, name): more}))
     )

@@ -62,7 +62,7 @@ def stored() -> dict[Scope, dict[str, int]]:
             scope = Scope(kind, place)
             numbers = _numbers(message)
             numbers.pop(counting.FOLLOWERS, None)  # Counted from events; see `assert_followers`
-            found[scope] = counting.added(found.get(scope, {}), numbers)
+            found[scope] = counting.sums(found.get(scope, {}), numbers)
     for message in reads.fetch(reads.Query("Participation")):
         thread, author = message.key.path[0].name, message.key.path[1].name
         found[counting.participation_scope(thread, author)] = _numbers(message)
@@ -181,4 +181,4 @@ def of(name: records.ThreadName) -> dict[str, int]:
 
 def _numbers(message: object) -> dict[str, int]:
     text = message.properties["numbers"].string_value  # type: ignore[attr-defined]
-    return counter_rows.decoded(text)
+    return counter_rows.decode(text)

@@ -134,7 +134,7 @@ class OperatorSteps:
 
         def write(events: Sequence[outbox.Event]) -> ownership.Writes:
             queues = [message_queue.queue("test", "all")]
-            rows = (message_queue.made(e.id, queues, "", at=e.at) for e in events)
+            rows = (message_queue.new_rows(e.id, queues, "", at=e.at) for e in events)
             return message_queue.writes(itertools.chain.from_iterable(rows))
 
         every = outbox.COUNTED

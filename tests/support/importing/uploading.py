@@ -40,7 +40,7 @@ def checked(
 ) -> upload_store.Upload:
     """Send a file and check it; return the upload."""
     upload_store.finish(site, sent(site, data, clock, name=name, part=500), now=clock())
-    assert upload_steps.work(site, SECRET, clock=clock)
+    assert upload_steps.do_next_step(site, SECRET, clock=clock)
     return current(site)
 
 
@@ -50,7 +50,7 @@ def imported(site: str, data: bytes, *, name: str = "export.jsonl") -> upload_st
     found = checked(site, data, clock, name=name)
     assert found.state is UploadState.CHECKED, found.problem
     confirm(site, found.id, clock)
-    assert upload_steps.work(site, SECRET, clock=clock)
+    assert upload_steps.do_next_step(site, SECRET, clock=clock)
     done = current(site)
     assert done.state is UploadState.DONE
     return done

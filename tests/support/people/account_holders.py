@@ -49,7 +49,7 @@ def account(
 
 @functools.cache
 def _hash(password: str, _hasher: object) -> str:
-    return credentials.checked_password(password)
+    return credentials.check_and_hash(password)
 
 
 def sign_in(

@@ -44,4 +44,4 @@ def cookie(client: FlaskClient) -> str:
 
 def reset_of(account: accounts.Account) -> str:
     """Return the token from a password-reset link."""
-    return invitations.reset(account, secret=SECRET, now=now())
+    return invitations.issue_reset(account, secret=SECRET, now=now())

@@ -169,7 +169,7 @@ def register(
 ) -> providers.Provider:
     """Register the provider with this service."""
     given = providers.Registration(name, name.capitalize(), found.issuer, CLIENT, CLIENT_SECRET)
-    providers.add(providers.checked(given, SECRET, now=here()))
+    providers.add(providers.make(given, SECRET, now=here()))
     return providers.offer(name, sites, at_desk=at_desk)
 
 
@@ -177,10 +177,10 @@ def know(store: connection.Store) -> providers.Provider:
     """Register a provider and cache its documents, so that the service sends no requests."""
     issuer = "https://acme.example"
     about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
-    known = oidc_client._Known(about, {"keys": []})
+    known = oidc_client._Configuration(about, {"keys": []})
     oidc_client.COPIES.of(store).keep(issuer, known)
     given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
-    providers.add(providers.checked(given, SECRET, now=here()))
+    providers.add(providers.make(given, SECRET, now=here()))
     return providers.offer("acme", ("demo",), at_desk=True)
 
 

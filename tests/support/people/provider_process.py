@@ -43,5 +43,5 @@ def reaching(issuer: str) -> safe_http.HttpClient:
 def register(issuer: str, *, at_desk: bool) -> None:
     """Register the provider with the service and offer it to readers of "demo"."""
     given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
-    providers.add(providers.checked(given, SECRET, now=here()))
+    providers.add(providers.make(given, SECRET, now=here()))
     providers.offer("acme", ("demo",), at_desk=at_desk)

@@ -150,7 +150,7 @@ def requested_link(before: Service) -> tuple[str, str]:
     key = one_time_links.new_token()
     address = encryption.seal(ADDRESS, "sign-in link", before.secret, now=now())
     content = msgspec.json.encode({"site": "demo", "content": address}).decode()
-    issued = one_time_links.issuing(
+    issued = one_time_links.issue_writes(
         key,
         one_time_links.LinkPurpose.SIGN_IN,
         content,
@@ -253,7 +253,7 @@ def question(before: Service) -> Shown:
 
     def shown(service: Service) -> bool:
         try:
-            return site_service.named(name, "demo", service.secret) == ("a" * 26, 1)
+            return site_service.parse_name(name, "demo", service.secret) == ("a" * 26, 1)
         except errors.NotFound:
             return False
 
@@ -305,13 +305,15 @@ def turnstile_secret(before: Service) -> Shown:
 
 def site_key(before: Service) -> Shown:
     site_tokens.share()
-    return opens(lambda secret: site_keys.opened(site_keys.every("demo")[0], secret, now=now()))
+    return opens(
+        lambda secret: site_keys.verification_key(site_keys.every("demo")[0], secret, now=now())
+    )
 
 
 def provider_secret(before: Service) -> Shown:
     given = providers.Registration("acme", "Acme", "https://acme.example", "client", "s3cret")
-    providers.add(providers.checked(given, before.secret, now=now()))
-    return opens(lambda secret: providers.opened(providers.every()[0], secret, now=now()))
+    providers.add(providers.make(given, before.secret, now=now()))
+    return opens(lambda secret: providers.client_secret(providers.every()[0], secret, now=now()))
 
 
 def account_address(before: Service) -> Shown:

@@ -15,7 +15,7 @@ Private = ed25519.Ed25519PrivateKey
 
 def share(site: str = "demo") -> str:
     """Add a secret that the site shares with the service."""
-    key, secret = site_keys.shared(SECRET, now=here())
+    key, secret = site_keys.make_shared(SECRET, now=here())
     site_keys.add(site, key)
     return secret
 
@@ -31,7 +31,7 @@ def pem_of(private: Private) -> str:
 def pair(site: str = "demo") -> Private:
     """Add a key pair; the site keeps the private half."""
     private = Private.generate()
-    site_keys.add(site, site_keys.public(pem_of(private), now=here()))
+    site_keys.add(site, site_keys.make_public(pem_of(private), now=here()))
     return private
 
 

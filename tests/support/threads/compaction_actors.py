@@ -94,7 +94,7 @@ def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     `shown` contains the content that each tag has named so far.
     """
     try:
-        found = thread_view.using(
+        found = thread_view.with_view(
             NAME,
             lambda v: ([each.json for each in v.rows()], [v.below(r.sort_hash) for r in rows]),
         )
@@ -104,7 +104,7 @@ def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     assert found == ([presentation.fragment(row) for row in rows], below)
     view = thread_view.view(NAME)
     assert view.total == len(rows)
-    assert view.changed == ordered_query.changed(NAME)
+    assert view.changed == ordered_query.last_change(NAME)
     # A tag must name the same content in every process and at all times.
     assert shown.setdefault(view.tag, found) == found
 

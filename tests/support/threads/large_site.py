@@ -26,7 +26,7 @@ from comments.moderation.policy import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows, schema
-from comments.store.models.counter_rows import standing
+from comments.store.models.counter_rows import new_author_row
 from comments.store.wire import codec
 from comments.transfer import imported_file
 from comments.transfer.importing import running_import
@@ -114,7 +114,7 @@ def _rows(count: int, now: datetime) -> Iterator[schema.StoredRow]:
     statuses = Counter(status_of(place).value for place in places)
     site = counter_rows.site_counter_key(SITE)
     yield counter_rows.CounterRow(
-        key=site, scope=f"site/{SITE}", numbers=counter_rows.encoded(statuses)
+        key=site, scope=f"site/{SITE}", numbers=counter_rows.encode(statuses)
     )
     yield from _authors(count)
     yield from _threads(count, now)
@@ -152,7 +152,7 @@ def _authors(count: int) -> Iterator[schema.StoredRow]:
         found[status_of(place).value] += 1
         found["score"] += place % 7
     for who, found in numbers.items():
-        yield standing(SITE, who, found, "")
+        yield new_author_row(SITE, who, found, "")
 
 
 def _threads(count: int, now: datetime) -> Iterator[schema.StoredRow]:
@@ -170,7 +170,7 @@ def _threads(count: int, now: datetime) -> Iterator[schema.StoredRow]:
             active=now - timedelta(minutes=50 * number),
         )  # fmt: skip
         key = counter_rows.thread_counter_key(name, 0)
-        text = counter_rows.encoded({"listed": size, "approved": size})
+        text = counter_rows.encode({"listed": size, "approved": size})
         scope = f"thread/{comment_rows.thread_key_name(name)}"
         yield counter_rows.CounterRow(key=key, scope=scope, site=SITE, numbers=text)
 
@@ -185,7 +185,7 @@ def _entry(place: int, count: int, now: datetime) -> schema.StoredRow:
 
 
 def _days(now: datetime) -> Iterator[schema.StoredRow]:
-    text = counter_rows.encoded({"approved": 7, "participants": 3, "pending": 1})
+    text = counter_rows.encode({"approved": 7, "participants": 3, "pending": 1})
     for category in ("", *CATEGORIES):
         if category:
             yield counter_rows.CategoryRow(

@@ -68,9 +68,9 @@ class _Process:
         with self.store.context(), testing.meter(self._engine) as met:
             if self._next_look <= self._clock():
                 self._next_look = self._clock() + background_worker.LOOK_EVERY
-                for name in scheduler.look(self._clock.time()):
+                for name in scheduler.find_due_work(self._clock.time()):
                     self._backlog.add(name, changes=0, within=0.0)
-            done = self._upkeep.round(self._upkeep.due(self._backlog))
+            done = self._upkeep.round(self._upkeep.due_names(self._backlog))
         self.writes += met.writes
         self.compactions += done.compacted
 
@@ -135,7 +135,7 @@ def replay(
                     thread.edit(event.place)
                 else:
                     thread.vote(clock.time())
-                    backlog.changed(NAME)
+                    backlog.note_changes(NAME)
         _until(clock.now + 2 * backlog.FOLD_AFTER, clock, found)
         return Spent(
             len(events),

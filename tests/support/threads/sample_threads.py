@@ -182,6 +182,6 @@ def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) ->
             SETTINGS.scheme, [values.ImportedThread(name, nodes)], now=START
         )
         transactions.apply(*imported.writes)
-        return imported.added
+        return imported.added_count
 
     return transactions.transaction(body)

@@ -33,9 +33,9 @@ def vote(
 
 def count_waiting(now: datetime = LATER) -> None:
     """Count every pending vote; delete the votes on retracted comments."""
-    for name in cast_vote.waiting(now):
+    for name in cast_vote.waiting_comments(now):
         cast_vote.count(name.id, now=now)
-    assert cast_vote.waiting(now) == []
+    assert cast_vote.waiting_comments(now) == []
 
 
 def count_all(now: datetime = LATER) -> None:
@@ -46,7 +46,7 @@ def count_all(now: datetime = LATER) -> None:
 
 def left() -> bool:
     """Return whether votes are uncounted or events are undelivered."""
-    return bool(cast_vote.waiting(LATER) or counter_oracle.events())
+    return bool(cast_vote.waiting_comments(LATER) or counter_oracle.events())
 
 
 def comment(comment_id: str) -> records.Comment:

@@ -103,7 +103,7 @@ def brought(path: Path, now: datetime = NOW) -> import_journal.Import:
     with sample_exports.planned_by(read, path, levels=SCHEME.levels, site=site) as plan:
         import_writer.write(plan, scheme=SCHEME, now=now, clock=lambda: now)
     deliver()
-    return next(each for each in import_journal.of(SITE) if not each.undone)
+    return next(each for each in import_journal.recent_imports(SITE) if not each.undone)
 
 
 def deliver() -> None:
@@ -149,10 +149,10 @@ CLOCKS = per_process.PerProcess[Clock]()
 def settle() -> None:
     """Count votes, compact each thread, clear its flags, and deliver all events."""
     sample_votes.count_waiting(NOW + timedelta(days=1))
-    for name in due_threads.due(NOW + timedelta(days=9)):
+    for name in due_threads.find(NOW + timedelta(days=9)):
         folded = compactor.compact(SCHEME, name)
         assert folded is not None
-        orphans = leftovers.sweep(name)
+        orphans = leftovers.orphans(name)
         Clock.current().now += compactor.GRACE
         compactor.clear(folded, orphans)
     deliver()
@@ -174,12 +174,12 @@ def assert_readable(name: records.ThreadName) -> None:
     """Check that the merged view of a thread, if there is one, equals the ordered query."""
     rows = list(ordered_query.thread(name))
     try:
-        shown = thread_view.using(name, lambda view: [each.json for each in view.rows()])
+        shown = thread_view.with_view(name, lambda view: [each.json for each in view.rows()])
     except view_cache.NotMaterialized:
         return
     assert shown == [presentation.fragment(row) for row in rows]
     view = thread_view.view(name)
-    assert (view.total, view.changed) == (len(rows), ordered_query.changed(name))
+    assert (view.total, view.changed) == (len(rows), ordered_query.last_change(name))
 
 
 def plain() -> dict[str, dict[str, str]]:

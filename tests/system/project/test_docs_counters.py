@@ -57,7 +57,7 @@ def test_the_life_of_a_comment_has_the_increments_of_the_formula(names: Mapping[
         found = names["increments"](old, new)
         shown = ", ".join(f"{name} {number:+d}" for name, number in found.items())
         assert told == (shown or "none"), change
-        total = counting.added(total, found)
+        total = counting.sums(total, found)
         old = new
     assert total == {}
 
@@ -254,7 +254,7 @@ def disputed(
     found = _voted(site, 5, 4)
     counter_drift.deliver()
     declarations.add("demo", names["declared"], now=sample_votes.LATER)
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     return found
 
 

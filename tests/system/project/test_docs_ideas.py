@@ -57,7 +57,7 @@ def test_the_table_of_a_tree_has_the_numbers_that_the_code_computes() -> None:
             sort_hash = sorthash.child(DECIMAL, sort_hash, number)
         children = sum(other.rpartition(".")[0] == name for other in names)
         level = sorthash.level(DECIMAL, sort_hash)
-        padded = sorthash.padded(DECIMAL, sort_hash)
+        padded = sorthash.pad(DECIMAL, sort_hash)
         row = (name, numbers[-1], level, padded, sort_hash, children)
         expected.append(tuple(map(str, row)))
     assert found == expected

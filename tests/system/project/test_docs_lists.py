@@ -197,7 +197,7 @@ def test_a_count_reads_the_keys_of_marks_and_each_segment_that_they_change(
 
     def body() -> None:
         found = [
-            membership.marking(name, each, belongs=belongs)
+            membership.mark_within(name, each, belongs=belongs)
             for line in lines
             for each, belongs in ((line.first, False), (f"{line.first} again", True))
         ]

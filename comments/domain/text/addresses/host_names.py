@@ -84,7 +84,7 @@ def check_scripts(name: str, field: str) -> None:
     if name.isascii():
         return
     for label in _DOTS.split(unicodedata.normalize("NFKC", name)):
-        scripts = {_script(each) for each in label if each.isalpha()}
+        scripts = {_script(letter) for letter in label if letter.isalpha()}
         if len(scripts) > 1 and not any(scripts <= mixed for mixed in _MIXED):
             raise errors.BadInput(field, "mixed-scripts")
 

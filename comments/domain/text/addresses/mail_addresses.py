@@ -22,14 +22,14 @@ def check(text: str) -> str:
     Raises:
         errors.BadInput: the text is not a plain address.
     """
-    _, _, domain = known(text).partition("@")
+    _, _, domain = canonical_or_stored(text).partition("@")
     # Programs that send mail have misinterpreted such addresses as options or commands.
     if text.startswith(("-", "|")) or host_names.canonical(domain, "email") != domain.lower():
         raise errors.BadInput("email", "not-an-email")
     return text
 
 
-def known(text: str) -> str:
+def canonical_or_stored(text: str) -> str:
     """Return an address that this release or an older one accepts, to look it up or erase it.
 
     Raises:

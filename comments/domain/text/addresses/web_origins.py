@@ -50,19 +50,19 @@ def of_address(text: str, field: str = "origin") -> str:
         errors.BadInput: the text is no such address; the error names `field`.
     """
     problem = errors.BadInput(field, "not-a-url")
-    found = _SCHEME.match(text.strip())
+    match = _SCHEME.match(text.strip())
     try:
-        parts = urlsplit(f"//{text.strip()[found.end() if found else 0 :]}")
+        parts = urlsplit(f"//{text.strip()[match.end() if match else 0 :]}")
         name = parts.hostname or ""
         host = host_names.canonical(f"[{name}]" if ":" in name else name, field)
         port = "" if parts.port is None else f":{parts.port}"
     except (ValueError, errors.BadInput) as error:
         raise problem from error
     is_word = "." not in host and ":" not in host and host != "localhost"
-    if is_word and not (found or port):
+    if is_word and not (match or port):
         raise problem
     guessed = "http" if host_names.is_local(host) else "https"
-    scheme = found[1].lower() if found else guessed
+    scheme = match[1].lower() if match else guessed
     if scheme not in host_names.USUAL_PORTS or parts.username is not None:
         raise problem
     return check(f"{scheme}://{host}{port}", field)
@@ -77,7 +77,7 @@ def _is_host(host: str) -> bool:
     match no browser's origin.
     """
     try:
-        found = host_names.canonical(f"[{host}]" if ":" in host else host, "origin")
+        name = host_names.canonical(f"[{host}]" if ":" in host else host, "origin")
     except errors.BadInput:
         return False
-    return found.strip("[]") == host or f"{found}." == host
+    return name.strip("[]") == host or f"{name}." == host

@@ -48,11 +48,13 @@ class SiteDeclarations(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_settled(self) -> bool:
         """Return whether the job has nothing left to do."""
-        return not self.removed and all(each.is_complete for each in self.counters)
+        return not self.removed and all(counter.is_complete for counter in self.counters)
 
     def get(self, name: str) -> DeclaredCounter | None:
         """Return the counter with a name, or None."""
-        return next((each for each in self.counters if each.declaration.name == name), None)
+        return next(
+            (counter for counter in self.counters if counter.declaration.name == name), None
+        )
 
 
 _DECLARATIONS = decoders.json(SiteDeclarations)
@@ -76,7 +78,7 @@ def counter(site: str, name: str) -> DeclaredCounter:
     Raises:
         errors.NotFound: the website has no counter with this name.
     """
-    return _known(of_site(site), name)
+    return _existing_counter(of_site(site), name)
 
 
 def add(site: str, declaration: Declaration, *, now: datetime) -> DeclaredCounter:
@@ -96,7 +98,7 @@ def add(site: str, declaration: Declaration, *, now: datetime) -> DeclaredCounte
             raise errors.Conflict("too-many-counters", limit=declared_counters.MOST)
         return _with(known, declaration)
 
-    return _changed(site, declaration.name, body, now=now)
+    return _change_counters(site, declaration.name, body, now=now)
 
 
 def change(site: str, declaration: Declaration, *, now: datetime) -> DeclaredCounter:
@@ -109,11 +111,11 @@ def change(site: str, declaration: Declaration, *, now: datetime) -> DeclaredCou
     """
 
     def body(known: SiteDeclarations) -> SiteDeclarations:
-        if _known(known, declaration.name).declaration == declaration:
+        if _existing_counter(known, declaration.name).declaration == declaration:
             return known
         return _with(known, declaration)
 
-    return _changed(site, declaration.name, body, now=now)
+    return _change_counters(site, declaration.name, body, now=now)
 
 
 def remove(site: str, name: str, *, now: datetime) -> None:
@@ -124,16 +126,16 @@ def remove(site: str, name: str, *, now: datetime) -> None:
     """
 
     def body() -> None:
-        row, known = read(site)
+        row, known = read_row(site)
         if known.get(name) is None and transactions.may_have_run():
             return
-        _known(known, name)
-        transactions.apply(written(row, _without(known, name)), _job(site, now))
+        _existing_counter(known, name)
+        transactions.apply(row_writes(row, _without(known, name)), _job_writes(site, now))
 
     transactions.transaction(body)
 
 
-def written(row: counter_rows.CounterRow, known: SiteDeclarations) -> ownership.Writes:
+def row_writes(row: counter_rows.CounterRow, known: SiteDeclarations) -> ownership.Writes:
     """Write a website's declarations into the row of its numbers."""
     row.declared = msgspec.json.encode(known).decode()
     return ownership.Writes(counter_rows.OWNER, put=(row,))
@@ -143,15 +145,15 @@ def forget_removed(site: str, generation: int) -> None:
     """Record that the numbers of a removed generation are deleted."""
 
     def body() -> None:
-        row, known = read(site)
+        row, known = read_row(site)
         if generation in known.removed:
-            left = tuple(each for each in known.removed if each != generation)
-            transactions.apply(written(row, msgspec.structs.replace(known, removed=left)))
+            left = tuple(other for other in known.removed if other != generation)
+            transactions.apply(row_writes(row, msgspec.structs.replace(known, removed=left)))
 
     transactions.transaction(body)
 
 
-def unsettled(before: datetime) -> list[str]:
+def unsettled_sites(before: datetime) -> list[str]:
     """Return the websites on whose job no process has begun to work since `before`."""
     where = (("__key__", ">=", JOBS), ("__key__", "<", JOBS.replace("/", "0")))
     query = reads.Query("Job", where=where, order=("__key__",))
@@ -162,14 +164,14 @@ def unsettled(before: datetime) -> list[str]:
     ]
 
 
-def is_begun(site: str, *, before: datetime, now: datetime) -> bool:
+def begin_job(site: str, *, before: datetime, now: datetime) -> bool:
     """Begin a website's job; return False if another process has begun since `before`."""
 
     def body() -> bool:
         row = reads.get(job_key(site))
         if row is None or (row.position >= before.isoformat() and not transactions.may_have_run()):
             return False
-        transactions.apply(_job(site, now))
+        transactions.apply(_job_writes(site, now))
         return True
 
     return transactions.transaction(body)
@@ -190,7 +192,7 @@ def job_key(site: str) -> schema.RowKey:
     return event_rows.job_key(f"{JOBS}{site}")
 
 
-def _changed(
+def _change_counters(
     site: str,
     name: str,
     change: Callable[[SiteDeclarations], SiteDeclarations],
@@ -198,38 +200,38 @@ def _changed(
     now: datetime,
 ) -> DeclaredCounter:
     def body() -> DeclaredCounter:
-        row, known = read(site)
+        row, known = read_row(site)
         after = change(known)
         if after != known:
-            transactions.apply(written(row, after), _job(site, now))
-        return _known(after, name)
+            transactions.apply(row_writes(row, after), _job_writes(site, now))
+        return _existing_counter(after, name)
 
     return transactions.transaction(body)
 
 
-def read(site: str) -> tuple[Any, SiteDeclarations]:
+def read_row(site: str) -> tuple[Any, SiteDeclarations]:
     """Return the row of a website's numbers, and the declarations in it."""
     row = reads.get(counter_rows.site_counter_key(site)) or counter_rows.site_counter(site)
     return row, in_row(row)
 
 
-def _job(site: str, now: datetime) -> ownership.Writes:
+def _job_writes(site: str, now: datetime) -> ownership.Writes:
     row = event_rows.JobRow(key=job_key(site), position=now.isoformat())
     return ownership.Writes(_JOB_OWNER, put=(row,))
 
 
-def _known(declared: SiteDeclarations, name: str) -> DeclaredCounter:
-    found = declared.get(name)
-    if found is None:
+def _existing_counter(declared: SiteDeclarations, name: str) -> DeclaredCounter:
+    counter = declared.get(name)
+    if counter is None:
         raise errors.NotFound("counter", name)
-    return found
+    return counter
 
 
 def _without(known: SiteDeclarations, name: str) -> SiteDeclarations:
     own = known.get(name)
     if own is None:
         return known
-    left = tuple(each for each in known.counters if each is not own)
+    left = tuple(counter for counter in known.counters if counter is not own)
     return msgspec.structs.replace(known, counters=left, removed=(*known.removed, own.generation))
 
 

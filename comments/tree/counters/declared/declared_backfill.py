@@ -44,7 +44,7 @@ class CountDifference(NamedTuple):
     expected: int
 
 
-class _Compared(NamedTuple):
+class _Comparison(NamedTuple):
     mended: str
     missing: Mapping[str, int]
     incomplete: frozenset[int]
@@ -54,7 +54,7 @@ class _Compared(NamedTuple):
 Tell = Callable[[CountDifference], None]
 
 
-def run(site_id: str) -> None:
+def complete(site_id: str) -> None:
     """Complete a website's counters, and delete the numbers of its removed counters.
 
     Raises:
@@ -65,19 +65,19 @@ def run(site_id: str) -> None:
             pass
         declarations.forget_removed(site_id, generation)
     if not declarations.of_site(site_id).is_settled:
-        count(site_id, tell=lambda _: None, fixes=True)
+        recount(site_id, tell=lambda _: None, fixes=True)
     declarations.end_job(site_id)
 
 
 def finish(*, now: datetime) -> None:
     """Continue the jobs of processes that ended before their job did."""
     before = now - PATIENCE
-    for site_id in declarations.unsettled(before):
-        if declarations.is_begun(site_id, before=before, now=now):
-            run(site_id)
+    for site_id in declarations.unsettled_sites(before):
+        if declarations.begin_job(site_id, before=before, now=now):
+            complete(site_id)
 
 
-def count(site_id: str, *, tell: Tell, fixes: bool) -> int:
+def recount(site_id: str, *, tell: Tell, fixes: bool) -> int:
     """Compare a website's counters with its comments; return the number of differences.
 
     With `fixes`, correct them and complete the incomplete counters, which have no differences.
@@ -86,35 +86,37 @@ def count(site_id: str, *, tell: Tell, fixes: bool) -> int:
         errors.Overloaded: other processes keep correcting the numbers, or the store is busy.
     """
     for _ in range(_TRIES):
-        found = transactions.snapshot(lambda: _compared(site_id))
-        if not fixes or _is_mended(site_id, found):
-            for difference in found.differences:
+        comparison = transactions.snapshot(lambda: _compare(site_id))
+        if not fixes or _mend(site_id, comparison):
+            for difference in comparison.differences:
                 tell(difference)
-            return len(found.differences)
+            return len(comparison.differences)
     raise errors.Overloaded("other processes are repairing the same counters")
 
 
-def _compared(site_id: str) -> _Compared:
+def _compare(site_id: str) -> _Comparison:
     known = declarations.of_site(site_id)
     counters = known.counters
     if not counters:
-        return _Compared(known.mended, {}, frozenset(), ())
-    expected = _expected(site_id, counters)
-    stored = declared_counts.stored(site_id, counters)
+        return _Comparison(known.mended, {}, frozenset(), ())
+    expected = _expected_numbers(site_id, counters)
+    stored = declared_counts.stored_amounts(site_id, counters)
     names = sorted({*expected, *stored})
     pairs = {name: (stored.get(name, 0), expected.get(name, 0)) for name in names}
     missing = {name: new - old for name, (old, new) in pairs.items() if new != old}
-    complete = {each.generation: each.declaration.name for each in counters if each.is_complete}
+    complete = {
+        counter.generation: counter.declaration.name for counter in counters if counter.is_complete
+    }
     differences = tuple(
         CountDifference(complete[generation], declared_counters.place_of(name), *pairs[name])
         for name in missing
         if (generation := declared_counters.generation_of(name)) in complete
     )
-    incomplete = frozenset(each.generation for each in counters if not each.is_complete)
-    return _Compared(known.mended, missing, incomplete, differences)
+    incomplete = frozenset(counter.generation for counter in counters if not counter.is_complete)
+    return _Comparison(known.mended, missing, incomplete, differences)
 
 
-def _expected(site_id: str, counters: Sequence[DeclaredCounter]) -> dict[str, int]:
+def _expected_numbers(site_id: str, counters: Sequence[DeclaredCounter]) -> dict[str, int]:
     """Return what the stored numbers should be: without what undelivered events will add."""
     query = reads.Query("Comment", where=(("site", "=", site_id),))
     changes = (
@@ -122,12 +124,12 @@ def _expected(site_id: str, counters: Sequence[DeclaredCounter]) -> dict[str, in
         for message in reads.fetch(query)
     )
     expected = declared_counters.increments(counters, changes)
-    for name, amount in declared_counts.pending(site_id, counters, outbox.COUNTERS).items():
+    for name, amount in declared_counts.pending_amounts(site_id, counters, outbox.COUNTERS).items():
         expected[name] = expected.get(name, 0) - amount
     return expected
 
 
-def _is_mended(site_id: str, found: _Compared) -> bool:
+def _mend(site_id: str, found: _Comparison) -> bool:
     """Add what is missing, in parts; return False if another process corrected the numbers."""
     names = list(found.missing)
     parts = [names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE)]

@@ -50,15 +50,15 @@ class _Sums:
     def writes(self) -> ownership.Writes:
         """Return the writes of the numbers. Write the events of what is left."""
         if self._later:
-            rows = [_event(*each) for each in self._later]
-            transactions.apply(outbox.written(rows))
+            rows = [_event(*rest) for rest in self._later]
+            transactions.apply(outbox.follow_up_writes(rows))
             for row in rows:
                 # If the commit fails, there is no such event, and its delivery does nothing.
-                transactions.afterwards(_telling(row.key.id()))
-        return added(self._sums)
+                transactions.afterwards(_teller(row.key.id()))
+        return addition_writes(self._sums)
 
 
-def from_events(
+def event_writes(
     events: Sequence[outbox.Event],
     rows: Mapping[str, counter_rows.CounterRow | None],
     *,
@@ -75,7 +75,7 @@ def from_events(
         counters = declarations.in_row(row).counters
         for event in events if counters else ():
             if site in sites([event]):
-                sums.add(event, site, _left(event, counters))
+                sums.add(event, site, _remaining_amounts(event, counters))
     return sums.writes()
 
 
@@ -90,7 +90,7 @@ def sites(events: Sequence[outbox.Event]) -> set[str]:
     }
 
 
-def _left(event: outbox.Event, counters: Sequence[DeclaredCounter]) -> Amounts:
+def _remaining_amounts(event: outbox.Event, counters: Sequence[DeclaredCounter]) -> Amounts:
     """Return what an event still adds to counters."""
     amounts = declared_counters.increments(counters, event.changes)
     last = _last_of(event)
@@ -102,7 +102,7 @@ def _last_of(event: outbox.Event) -> str:
     return event.detail if event.kind in outbox.OF_RESTS else ""
 
 
-def added(sums: Mapping[tuple[str, str], int]) -> ownership.Writes:
+def addition_writes(sums: Mapping[tuple[str, str], int]) -> ownership.Writes:
     """Add to numbers, by site and name. A number that becomes 0 has no row."""
     keys = [declared_rows.declared_key(site, name) for site, name in sums]
     stored = reads.get_multi(keys) if keys else []
@@ -128,32 +128,34 @@ def mend(
     Returns:
         False if another process corrected the numbers after the comparison.
     """
-    row, known = declarations.read(site)
+    row, known = declarations.read_row(site)
     if known.mended == mended:
         return True  # An earlier run committed, but its response was lost.
     if known.mended != previous:
         return False
     counters = tuple(
-        msgspec.structs.replace(each, is_complete=True) if each.generation in complete else each
-        for each in known.counters
+        msgspec.structs.replace(counter, is_complete=True)
+        if counter.generation in complete
+        else counter
+        for counter in known.counters
     )
-    alive = {each.generation for each in counters}
+    alive = {counter.generation for counter in counters}
     sums = {
         (site, name): amount
         for name, amount in missing.items()
         if declared_counters.generation_of(name) in alive
     }
     known = msgspec.structs.replace(known, counters=counters, mended=mended)
-    transactions.apply(added(sums), declarations.written(row, known))
+    transactions.apply(addition_writes(sums), declarations.row_writes(row, known))
     return True
 
 
-def stored(site: str, counters: Sequence[DeclaredCounter]) -> Amounts:
+def stored_amounts(site: str, counters: Sequence[DeclaredCounter]) -> Amounts:
     """Return all numbers of a website's counters."""
     return {
         message.key.path[-1].name.partition("/")[2]: message.properties["amount"].integer_value
-        for each in counters
-        for message in reads.fetch(_rows(site, each.generation))
+        for counter in counters
+        for message in reads.fetch(_rows(site, counter.generation))
     }
 
 
@@ -174,23 +176,23 @@ def _rows(site: str, generation: int) -> reads.Query:
     return reads.Query("DeclaredCount", where=where, order=("__key__",))
 
 
-def pending(site: str, counters: Sequence[DeclaredCounter], handler: str) -> Amounts:
+def pending_amounts(site: str, counters: Sequence[DeclaredCounter], handler: str) -> Amounts:
     """Return what undelivered events will add to a website's counters.
 
-    `handler` is the name of the handler that calls `from_events`.
+    `handler` is the name of the handler that calls `event_writes`.
     """
     sums: dict[str, int] = {}
-    for event in outbox.pending(handler, outbox.COUNTED | outbox.OF_RESTS):
+    for event in outbox.pending_events(handler, outbox.COUNTED | outbox.OF_RESTS):
         if site in sites([event]):
-            for name, amount in _left(event, counters).items():
+            for name, amount in _remaining_amounts(event, counters).items():
                 sums[name] = sums.get(name, 0) + amount
     return sums
 
 
 def _event(event: outbox.Event, last: str) -> event_rows.EventRow:
     root, _, number = event.id.partition(_AFTER)
-    return outbox.repeated(event, f"{root}{_AFTER}{int(number or 0) + 1}", last)
+    return outbox.repeat(event, f"{root}{_AFTER}{int(number or 0) + 1}", last)
 
 
-def _telling(event: str) -> Callable[[], None]:
+def _teller(event: str) -> Callable[[], None]:
     return lambda: backlog.tell(event)

@@ -98,12 +98,12 @@ def lines(
     if not 1 <= limit <= statistics.MOST:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=statistics.MOST)
     wanted = wanted.check(counter.declaration)
-    found = _found(site, counter, wanted, after, limit)
-    shown = [line for line in _lines(site, found) if wanted.has(line.day)]
-    return statistics.ReportPage(tuple(shown), found[-1][0] if len(found) == limit else None)
+    numbers = _next_numbers(site, counter, wanted, after, limit)
+    shown = [line for line in _lines(site, numbers) if wanted.has(line.day)]
+    return statistics.ReportPage(tuple(shown), numbers[-1][0] if len(numbers) == limit else None)
 
 
-def _found(
+def _next_numbers(
     site: str, counter: DeclaredCounter, wanted: CountFilter, after: str, limit: int
 ) -> list[tuple[str, int]]:
     """Return the next names, without the generation, and numbers."""
@@ -130,10 +130,10 @@ def _range(counter: DeclaredCounter, wanted: CountFilter) -> tuple[str, str]:
     return low, declared_counters.first_day(wanted.until + timedelta(days=1))
 
 
-def _lines(site: str, found: list[tuple[str, int]]) -> Iterator[CountLine]:
-    places = [declared_counters.place_of(f"/{name}") for name, _ in found]
+def _lines(site: str, numbers: list[tuple[str, int]]) -> Iterator[CountLine]:
+    places = [declared_counters.place_of(f"/{name}") for name, _ in numbers]
     threads = _threads(site, {place.thread for place in places})
-    for place, (_, number) in zip(places, found, strict=True):
+    for place, (_, number) in zip(places, numbers, strict=True):
         day = date.fromisoformat(place.day) if place.day else None
         thread = threads.get(place.thread, place.thread[1:])
         yield CountLine(place.category, day, thread, place.author, number)
@@ -150,11 +150,11 @@ def cost(site: str, declaration: Declaration) -> CounterCost:
     """Return what a counter would cost on a website, from other counters, without a scan."""
     numbers = totals.of_site(site)
     comments = sum(numbers.get(status, 0) for status in records.Status)
-    each = declared_counters.rows_per_comment(declaration)
+    per_comment = declared_counters.rows_per_comment(declaration)
     rows = 1
     for key in declaration.by:
         rows *= reads.count(_of_key(site, key))
-    return CounterCost(each, min(rows, comments * each), comments)
+    return CounterCost(per_comment, min(rows, comments * per_comment), comments)
 
 
 def _of_key(site: str, key: CounterKey) -> reads.Query:

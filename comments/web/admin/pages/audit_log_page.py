@@ -54,12 +54,12 @@ def undo(site_id: str) -> flask.Response:
     entry = audit_log.entry(site, sent.entry)
     if comment_rows.is_comment_id(entry.subject):
         decisions.undo(site, entry.id, actor, now=now)
-        return site_visit.done(visit, f"comments/{entry.subject}", "undone")
+        return site_visit.redirect_with_notice(visit, f"comments/{entry.subject}", "undone")
     # Only owners may change the policy of a site, so only owners may restore an earlier policy.
     if entry.subject == "site":
         site_visit.enter(site_id, roles.Role.OWNER)
     policy_changes.undo(site, entry.id, actor, now=now)
-    return site_visit.done(visit, "log", "undone")
+    return site_visit.redirect_with_notice(visit, "log", "undone")
 
 
 def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:

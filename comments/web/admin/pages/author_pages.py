@@ -23,12 +23,12 @@ def index(site_id: str) -> flask.Response:
     """List the bans, and all authors with an approved comment, highest score first."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.ListingQuery)
-    found = leaderboard.known(
+    page = leaderboard.author_list_page(
         visit.site.id, limit=_PAGE, cursor=query.start, secret=site_visit.settings().secret
     )
     return site_visit.page(
-        "authors.html", visit, found=found, in_words=comment_list.in_words,
-        bans=_standing(rulebook.read(visit.site.id)), ban_terms=labels.ban,
+        "authors.html", visit, found=page, in_words=comment_list.in_words,
+        bans=_active_bans(rulebook.from_store(visit.site.id)), ban_terms=labels.ban,
     )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def show(site_id: str) -> flask.Response:
     """Show all comments by one author, with any status."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.AuthorQuery)
-    report = decision_forms.taken(visit)
+    report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
     secret = site_visit.settings().secret
@@ -45,11 +45,11 @@ def show(site_id: str) -> flask.Response:
     numbers: counter_rows.Numbers = review_queue.standings(visit.site.id, [query.id]).get(
         query.id, {}
     )
-    found = review_queue.page(wanted, cursor=query.start, secret=secret) if query.id else None
-    ban = rulebook.read(visit.site.id).ban_of(query.id, datetime.now(UTC))
-    if found is None or not (found.cases or numbers or ban):
+    page = review_queue.page(wanted, cursor=query.start, secret=secret) if query.id else None
+    ban = rulebook.from_store(visit.site.id).ban_of(query.id, datetime.now(UTC))
+    if page is None or not (page.cases or numbers or ban):
         raise errors.NotFound("author", query.id)
-    shown = comment_list.of(visit.site, found.cases)
+    shown = comment_list.of(visit.site, page.cases)
     return site_visit.page(
         "author.html",
         visit,
@@ -60,12 +60,12 @@ def show(site_id: str) -> flask.Response:
         ban_terms=labels.ban,
         has_hidden=numbers.get(Status.HIDDEN, 0) > 0,
         rows=shown,
-        found=found,
+        found=page,
         report=report,
         bulk=decision_forms.BULK,
     )
 
 
-def _standing(book: rulebook.Rulebook) -> list[bans.Listed]:
+def _active_bans(book: rulebook.Rulebook) -> list[bans.BanEntry]:
     now = datetime.now(UTC)
-    return bans.listed([ban for ban in book.bans if ban.is_active(now)][-_PAGE:])
+    return bans.entries([ban for ban in book.bans if ban.is_active(now)][-_PAGE:])

@@ -33,18 +33,20 @@ def settle(site_id: str) -> flask.Response:
             secret=site_visit.settings().secret, now=now, is_shadow=bool(sent.shadow),
             until=now + timedelta(days=days) if sent.days else None, reason=sent.reason,
         )  # fmt: skip
-        each = decisions.hide_all
+        step = decisions.hide_all
     else:
         if sent.act == "unban":
             policy_changes.unban(site, author, actor, now=now, reason=sent.reason)
-        each = decisions.restore_all
+        step = decisions.restore_all
     if sent.hide or sent.act == "restore":
-        _rounds(lambda: each(site, author, actor, now=now, reason=sent.reason))
-    return site_visit.done(visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act])
+        _run_rounds(lambda: step(site, author, actor, now=now, reason=sent.reason))
+    return site_visit.redirect_with_notice(
+        visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act]
+    )
 
 
-def _rounds(step: Callable[[], list[decisions.DecisionResult]]) -> None:
+def _run_rounds(step: Callable[[], list[decisions.DecisionResult]]) -> None:
     for _ in range(_ROUNDS):
         outcomes = step()
-        if len(outcomes) < decisions.MOST_AT_ONCE or all(each.code for each in outcomes):
+        if len(outcomes) < decisions.MOST_AT_ONCE or all(outcome.code for outcome in outcomes):
             return

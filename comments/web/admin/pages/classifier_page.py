@@ -34,7 +34,7 @@ def change(site_id: str) -> flask.Response:
     by = registration.By(visit.account.actor, datetime.now(UTC), site_visit.settings(), sent.reason)
     if sent.act == "remove":
         registration.remove(site, sent.name, by)
-        return _page(visit, said=_disabled(labels.classifier(sent.name)))
+        return _page(visit, said=_disabled_text(labels.classifier(sent.name)))
     terms = registration.Terms(bool(sent.holds), bool(sent.shows), bool(sent.everybody))
     made = ""
     if sent.act == "rotate":
@@ -42,10 +42,10 @@ def change(site_id: str) -> flask.Response:
             raise errors.BadInput("act", "bad-form")
         made = registration.rotate(site, by, keeps_old=True)
     elif sent.name == classifier_verdicts.AKISMET:
-        key = admin_queries.needed("key", sent.key).strip()
+        key = admin_queries.require("key", sent.key).strip()
         registration.set_akismet(site, key, terms, by, _client())
     else:
-        url = admin_queries.needed("url", sent.url)
+        url = admin_queries.require("url", sent.url)
         made = registration.set_webhook(site, url, terms, by, _client())
     return _page(visit, said=labels.text("admin.classifiers-saved"), made=made)
 
@@ -55,17 +55,17 @@ def change_turnstile(site_id: str) -> flask.Response:
     """Enable, change or disable Turnstile."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent, site, now = forms.read(admin_queries.TurnstileForm), visit.site.id, datetime.now(UTC)
-    noted = site_visit.noted(visit, sent.reason)
+    noted = site_visit.audit_entry(visit, sent.reason)
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
-        return _page(visit, said=_disabled(labels.text("admin.turnstile-title")))
-    key = admin_queries.needed("key", sent.key).strip()
+        return _page(visit, said=_disabled_text(labels.text("admin.turnstile-title")))
+    key = admin_queries.require("key", sent.key).strip()
     given = turnstile_settings.Given(key, sent.secret.strip(), refuses=bool(sent.refuses))
     turnstile_settings.set_up(site, given, settings=site_visit.settings(), now=now, noted=noted)
     return _page(visit, said=labels.text("admin.classifiers-saved"))
 
 
-def _disabled(name: str) -> str:
+def _disabled_text(name: str) -> str:
     return labels.text("admin.classifiers-disabled", classifier=name)
 
 
@@ -74,11 +74,11 @@ def _client() -> safe_http.HttpClient:
 
 
 def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Response:
-    found = {each.name: each for each in registration.every(visit.site.id)}
+    by_name = {entry.name: entry for entry in registration.every(visit.site.id)}
     return site_visit.page(
         "advisers.html",
         visit,
-        advisers=found,
+        advisers=by_name,
         turnstile=site_settings.get(visit.site.id).turnstile,
         said=said,
         made=made,

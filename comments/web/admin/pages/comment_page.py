@@ -18,7 +18,7 @@ def show(site_id: str, comment_id: str) -> flask.Response:
     """Show the comment, and the outcome if a decision was posted."""
     visit = site_visit.enter(site_id)
     query_strings.read(admin_queries.EmptyQuery)
-    report = decision_forms.taken(visit, comment_id)
+    report = decision_forms.apply_posted(visit, comment_id)
     if isinstance(report, flask.Response):
         return report
     case = decisions.case(visit.site.id, comment_id)
@@ -26,8 +26,8 @@ def show(site_id: str, comment_id: str) -> flask.Response:
     others: tuple[comment_list.CommentListItem, ...] = ()
     if said.author.id:
         wanted = review_queue.QueueFilter(visit.site.id, review_queue.STATUSES, said.author.id)
-        found = review_queue.page(wanted, limit=_OTHERS + 1, secret=secret)
-        cases = [each for each in found.cases if each.comment.id != comment_id][:_OTHERS]
+        page = review_queue.page(wanted, limit=_OTHERS + 1, secret=secret)
+        cases = [case for case in page.cases if case.comment.id != comment_id][:_OTHERS]
         others = tuple(comment_list.of(visit.site, cases))
     return site_visit.page(
         "comment.html",

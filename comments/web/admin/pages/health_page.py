@@ -12,7 +12,7 @@ from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 
 blueprint = flask.Blueprint("health", __name__, url_prefix="/admin/health")
-signed_in.guard(blueprint)
+signed_in.protect(blueprint)
 
 # Time units and their lengths in seconds.
 _UNITS = (
@@ -29,19 +29,19 @@ def show() -> flask.Response:
     query = query_strings.read(admin_queries.ListingQuery)
     return signed_in.page(
         "admin/health.html",
-        waiting=_waiting(dead_letters.waiting(datetime.now(UTC))),
+        waiting=_waiting_lines(dead_letters.count_waiting(datetime.now(UTC))),
         found=dead_letters.dead(after=query.cursor),
         backups=nightly_backup.state(context.settings(), now=datetime.now(UTC)),
     )
 
 
-def _waiting(found: dead_letters.Waiting) -> list[str]:
-    def counted(key: str, more: str, count: int) -> str:
+def _waiting_lines(found: dead_letters.Waiting) -> list[str]:
+    def count_text(key: str, more: str, count: int) -> str:
         return labels.text(more if count == dead_letters.MOST_COUNTED else key, count=count)
 
     lines = [
-        counted("admin.health-events", "admin.health-events-more", found.events),
-        counted("admin.health-messages", "admin.health-messages-more", found.messages),
+        count_text("admin.health-events", "admin.health-events-more", found.events),
+        count_text("admin.health-messages", "admin.health-messages-more", found.messages),
     ]
     if found.events or found.messages:
         lines.append(labels.text("admin.health-oldest", age=_age(found.oldest)))
@@ -65,4 +65,4 @@ def settle() -> flask.Response:
         dead_letters.revive(sent.id, now=datetime.now(UTC))
     else:
         dead_letters.drop(sent.id)
-    return signed_in.go("admin/health")
+    return signed_in.redirect_to("admin/health")

@@ -44,11 +44,11 @@ class _Asked(NamedTuple):
 def today(site: records.Site, now: datetime) -> list[Used]:
     """Return today's usage of a site, and its budgets."""
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
-    found = []
+    lines = []
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
         most, standing = limits.get(name, (0, budgets.BudgetLevel.FREE))
-        found.append(Used(name, used, most, standing.name.lower() if most else ""))
-    return found
+        lines.append(Used(name, used, most, standing.name.lower() if most else ""))
+    return lines
 
 
 @blueprint.get("/limits")
@@ -75,16 +75,16 @@ def show(site_id: str) -> flask.Response:
 
 
 @blueprint.post("/limits")
-def change_guard(site_id: str) -> flask.Response:
+def change_post_limits(site_id: str) -> flask.Response:
     """Change the post limits."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.PostLimitsForm)
     site_settings.change(
         visit.site.id,
         guard=sent.numbers(*_POST_LIMITS, empty=None, digits=_DIGITS),
-        noted=site_visit.noted(visit, sent.reason),
+        noted=site_visit.audit_entry(visit, sent.reason),
     )
-    return site_visit.done(visit, "limits", "saved-posting")
+    return site_visit.redirect_with_notice(visit, "limits", "saved-posting")
 
 
 @blueprint.post("/limits/budget")
@@ -93,6 +93,8 @@ def change_budget(site_id: str) -> flask.Response:
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.BudgetForm)
     names = usage.UsageAmounts.__struct_fields__
-    given = sent.parsed(then=str) | sent.numbers(*names, empty=0, digits=_DIGITS)
-    site_settings.change(visit.site.id, budget=given, noted=site_visit.noted(visit, sent.reason))
-    return site_visit.done(visit, "limits", "saved-budget")
+    given = sent.parse(then=str) | sent.numbers(*names, empty=0, digits=_DIGITS)
+    site_settings.change(
+        visit.site.id, budget=given, noted=site_visit.audit_entry(visit, sent.reason)
+    )
+    return site_visit.redirect_with_notice(visit, "limits", "saved-budget")

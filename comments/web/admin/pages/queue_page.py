@@ -14,7 +14,7 @@ blueprint = site_visit.blueprint("queue")
 @blueprint.get("/")
 def find(site_id: str) -> flask.Response:
     """Redirect a site's admin address to its queue."""
-    return signed_in.go(f"admin/sites/{site_visit.enter(site_id).site.id}/queue")
+    return signed_in.redirect_to(f"admin/sites/{site_visit.enter(site_id).site.id}/queue")
 
 
 @blueprint.route("/queue", methods=["GET", "POST"])
@@ -22,17 +22,17 @@ def show(site_id: str) -> flask.Response:
     """Show the comments, and the outcomes if decisions were posted."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.QueueQuery)
-    report = decision_forms.taken(visit)
+    report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
     secret = site_visit.settings().secret
-    found = review_queue.page(query.wanted(visit.site), cursor=query.start, secret=secret)
+    page = review_queue.page(query.queue_filter(visit.site), cursor=query.start, secret=secret)
     return site_visit.page(
         "queue.html",
         visit,
         query=query,
-        rows=comment_list.of(visit.site, found.cases),
-        found=found,
+        rows=comment_list.of(visit.site, page.cases),
+        found=page,
         statuses=review_queue.STATUSES,
         numbers=totals.of_site(visit.site.id),
         report=report,
@@ -41,16 +41,16 @@ def show(site_id: str) -> flask.Response:
 
 
 @blueprint.route("/reported", methods=["GET", "POST"])
-def reported(site_id: str) -> flask.Response:
+def show_reported(site_id: str) -> flask.Response:
     """Show the comments with open reports, most reported first."""
     visit = site_visit.enter(site_id)
     query_strings.read(admin_queries.EmptyQuery)
-    report = decision_forms.taken(visit)
+    report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
     told = reports.most(visit.site.id, review_queue.PAGE)
-    cases = review_queue.cases([each.comment for each in told])
-    shown = [cases[each.comment] for each in told if each.comment in cases]
+    cases = review_queue.cases([entry.comment for entry in told])
+    shown = [cases[entry.comment] for entry in told if entry.comment in cases]
     return site_visit.page(
         "reported.html",
         visit,

@@ -21,7 +21,7 @@ def show(site_id: str) -> flask.Response:
     """Show the rules, and a form for one of them or for a new rule."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.RuleQuery)
-    book = rulebook.read(visit.site.id)
+    book = rulebook.from_store(visit.site.id)
     chosen = next((rule for rule in book.rules if rule.id == query.rule), None)
     if query.rule and chosen is None:
         raise errors.NotFound("rule", query.rule)
@@ -29,22 +29,22 @@ def show(site_id: str) -> flask.Response:
 
 
 @blueprint.post("/rules")
-def put(site_id: str) -> flask.Response:
+def save(site_id: str) -> flask.Response:
     """Try a rule on recent comments, or save it."""
     visit = site_visit.enter(site_id)
     sent = forms.read(admin_queries.RuleForm)
-    rule = _rule(sent, rulebook.read(visit.site.id))
+    rule = _rule(sent, rulebook.from_store(visit.site.id))
     if sent.act == "try":
         last = admin_queries.number("last", sent.last)
         if last > _MOST_TRIED:
             raise errors.BadInput("last", "out-of-range", minimum=1, maximum=_MOST_TRIED)
-        report = dry_run.run(visit.site.id, [rule], last=last)
-        return _page(visit, rulebook.read(visit.site.id), rule, sent, report)
+        report = dry_run.try_rules(visit.site.id, [rule], last=last)
+        return _page(visit, rulebook.from_store(visit.site.id), rule, sent, report)
     rules.check(rule)
     policy_changes.put_rule(
         visit.site.id, rule, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
     )
-    return site_visit.done(visit, "rules", "saved")
+    return site_visit.redirect_with_notice(visit, "rules", "saved")
 
 
 @blueprint.post("/rules/remove")
@@ -55,7 +55,7 @@ def remove(site_id: str) -> flask.Response:
     policy_changes.remove_rule(
         visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
     )
-    return site_visit.done(visit, "rules", "removed")
+    return site_visit.redirect_with_notice(visit, "rules", "removed")
 
 
 def _page(
@@ -86,7 +86,7 @@ def _rule(sent: admin_queries.RuleForm, book: rulebook.Rulebook) -> rules.Rule:
     return msgspec.structs.replace(
         stored,
         action=sent.action,
-        **sent.parsed(
+        **sent.parse(
             words=admin_queries.phrases,
             names=admin_queries.phrases,
             websites=admin_queries.several,

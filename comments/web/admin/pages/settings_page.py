@@ -24,7 +24,7 @@ def show(site_id: str) -> flask.Response:
     return site_visit.page(
         "settings.html",
         visit,
-        book=rulebook.read(visit.site.id),
+        book=rulebook.from_store(visit.site.id),
         policies=list(records.Policy),
         longest_cdn=site_settings.LONGEST_CDN,
         longest_freshness=site_settings.LONGEST_FRESHNESS,
@@ -41,13 +41,13 @@ def change_policy(site_id: str) -> flask.Response:
         visit.site.id,
         visit.account.actor,
         now=datetime.now(UTC),
-        **sent.parsed(
+        **sent.parse(
             policy=records.Policy, reports=functools.partial(admin_queries.number, "reports")
         ),
         **sent.numbers("close_after", empty=0),
         reason=sent.reason,
     )
-    return site_visit.done(visit, "settings", "saved-moderation")
+    return site_visit.redirect_with_notice(visit, "settings", "saved-moderation")
 
 
 @blueprint.post("/settings")
@@ -60,7 +60,7 @@ def change(site_id: str) -> flask.Response:
     sent = forms.read(admin_queries.SiteForm)
     site_settings.change(
         visit.site.id,
-        **sent.parsed(
+        **sent.parse(
             origins=admin_queries.several,
             query_keys=admin_queries.several,
             cdn_seconds=functools.partial(admin_queries.number, "cdn_seconds"),
@@ -68,10 +68,10 @@ def change(site_id: str) -> flask.Response:
             moderators=admin_queries.several,
         ),
         **sent.boxes("keep_trailing_slash"),
-        filed=sent.parsed(categories=admin_queries.phrases).get("categories"),
-        noted=site_visit.noted(visit, sent.reason),
+        filed=sent.parse(categories=admin_queries.phrases).get("categories"),
+        noted=site_visit.audit_entry(visit, sent.reason),
     )
-    return site_visit.done(visit, "settings", "saved-site")
+    return site_visit.redirect_with_notice(visit, "settings", "saved-site")
 
 
 @blueprint.post("/settings/options")
@@ -81,10 +81,12 @@ def change_options(site_id: str) -> flask.Response:
     sent = forms.read(admin_queries.OptionsForm)
     given = {
         **sent.boxes("votes", "website", "guests", "moderation", "forms"),
-        **sent.parsed(order=str, theme=str, language=str, images=admin_queries.several),
+        **sent.parse(order=str, theme=str, language=str, images=admin_queries.several),
         **sent.numbers("live", empty=0),
     }
-    site_settings.change(visit.site.id, options=given, noted=site_visit.noted(visit, sent.reason))
+    site_settings.change(
+        visit.site.id, options=given, noted=site_visit.audit_entry(visit, sent.reason)
+    )
     if not given.get("moderation", True):
         moderation_sessions.end_all(visit.site.id)
-    return site_visit.done(visit, "settings", "saved-options")
+    return site_visit.redirect_with_notice(visit, "settings", "saved-options")

@@ -39,8 +39,8 @@ def tell(site_id: str) -> flask.Response:
     """Return whether a page of the site was seen, for the script, with an ETag."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.EmptyQuery)
-    found = _state(visit.site, site_setup.get(visit.site.id), datetime.now(UTC))
-    return responses.cacheable(msgspec.json.encode(found))
+    state = _state(visit.site, site_setup.get(visit.site.id), datetime.now(UTC))
+    return responses.cacheable(msgspec.json.encode(state))
 
 
 @blueprint.post("/start/check")
@@ -63,9 +63,9 @@ def add_origin(site_id: str) -> flask.Response:
     """Add an origin to the site, which one of its pages was seen at."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.OriginForm)
-    noted = site_visit.noted(visit, "")
+    noted = site_visit.audit_entry(visit, "")
     site_settings.change(visit.site.id, added_origins=(sent.origin,), noted=noted)
-    return site_visit.done(visit, "start", "check")
+    return site_visit.redirect_with_notice(visit, "start", "check")
 
 
 @blueprint.post("/start/done")
@@ -74,7 +74,7 @@ def finish(site_id: str) -> flask.Response:
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     forms.read(request_shapes.NoForm)
     site_setup.finish(visit.site.id)
-    return site_visit.done(visit, "queue", "")
+    return site_visit.redirect_with_notice(visit, "queue", "")
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 def _state(site: records.Site, setup: site_setup.SiteSetup, now: datetime) -> _State:
-    wrong = tuple(each.origin for each in setup.wrong_of(site, now=now))
+    wrong = tuple(entry.origin for entry in setup.wrong_of(site, now=now))
     if setup.first is not None:
         said = labels.text(
             "admin.start-seen", origin=setup.origin, moment=labels.moment(setup.first)
@@ -113,8 +113,8 @@ def _page(
         state=_state(visit.site, setup, datetime.now(UTC)),
         recipes={
             system: [
-                (each, _text_of(each))
-                for each in recipes.of(system, service=service, site=visit.site.id)
+                (recipe, _text_of(recipe))
+                for recipe in recipes.of(system, service=service, site=visit.site.id)
             ]
             for system in recipes.SYSTEMS
         },
@@ -142,5 +142,5 @@ def _is_mixed(site: records.Site, service: str) -> bool:
     They load it from the machine on which they run.
     """
     own = urlsplit(service)
-    has_https = any(each.startswith("https:") for each in site.origins)
+    has_https = any(origin.startswith("https:") for origin in site.origins)
     return own.scheme == "http" and has_https and not host_names.is_local(own.hostname or "")

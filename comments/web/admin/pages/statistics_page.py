@@ -22,27 +22,27 @@ def show(site_id: str) -> flask.Response:
     today = datetime.now(UTC).date()
     until = query.until if isinstance(query.until, date) else today
     since = date.fromordinal(max(until.toordinal() - int(query.days) + 1, 1))
-    found = statistics.by_day(visit.site.id, query.category, since=since, until=until)
+    by_day = statistics.by_day(visit.site.id, query.category, since=since, until=until)
     by_category = statistics.by_category(visit.site.id, limit=_MOST_CATEGORIES)
-    every = _filled({line.day: line for line in found.lines if line.day}, since, until)
+    every = _all_days({line.day: line for line in by_day.lines if line.day}, since, until)
     return site_visit.page(
         "statistics.html",
         visit,
         query=query,
         all=statistics.site(visit.site.id),
         today=limit_page.today(visit.site, datetime.now(UTC)),
-        days=found.lines[::-1],
-        last=None if found.lines else _last_day(visit.site.id, query.category, since),
+        days=by_day.lines[::-1],
+        last=None if by_day.lines else _last_day(visit.site.id, query.category, since),
         categories=by_category.lines,
-        is_nested=any("/" in each.category for each in by_category.lines),
+        is_nested=any("/" in line.category for line in by_category.lines),
         is_cut=by_category.after is not None,
         plot=plots.bars([(day, line.comments if line else 0) for day, line in every]),
         plot_of_people=plots.bars([(day, line.commenters if line else 0) for day, line in every]),
         plot_of_categories=plots.bars(
-            [(each.category, each.comments) for each in by_category.lines]
+            [(line.category, line.comments) for line in by_category.lines]
         ),
         plot_of_people_there=plots.bars(
-            [(each.category, each.commenters) for each in by_category.lines]
+            [(line.category, line.commenters) for line in by_category.lines]
         ),
         since=since,
         until=until,
@@ -58,7 +58,7 @@ def _last_day(site_id: str, category: str, since: date) -> date | None:
     )
 
 
-def _filled(
+def _all_days(
     lines: dict[date, statistics.StatisticsEntry], since: date, until: date
 ) -> list[tuple[str, statistics.StatisticsEntry | None]]:
     """Return all days of a period with their names, including days without comments."""

@@ -22,18 +22,18 @@ def index(site_id: str) -> flask.Response:
     """List the threads with their counts, beginning with the newest comments."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.ThreadsQuery)
-    found = review_queue.active_threads(
+    page = review_queue.active_threads(
         review_queue.ThreadFilter(visit.site.id, query.q.strip()),
         cursor=query.start,
         secret=site_visit.settings().secret,
     )
-    numbers = totals.of_threads([each.name for each in found.threads])
+    numbers = totals.of_threads([thread.name for thread in page.threads])
     return site_visit.page(
         "threads.html",
         visit,
-        found=found,
+        found=page,
         query=query,
-        listed=list(zip(found.threads, numbers, strict=True)),
+        listed=list(zip(page.threads, numbers, strict=True)),
         shown=counting.LISTED,
     )
 
@@ -43,23 +43,23 @@ def show(site_id: str) -> flask.Response:
     """Show all comments in a thread, with any status, in reading order."""
     visit = site_visit.enter(site_id)
     thread, query = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
-    report = decision_forms.taken(visit)
+    report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
     name = records.ThreadName(visit.site.id, thread)
-    about = _stored(name)
-    found = review_queue.thread(name, cursor=query.start, secret=site_visit.settings().secret)
+    about = _stored_thread(name)
+    page = review_queue.thread(name, cursor=query.start, secret=site_visit.settings().secret)
     return site_visit.page(
         "discussion.html",
         visit,
         about=about,
-        own=", ".join(labels.label("admin.thread-own", each) for each in about.own),
+        own=", ".join(labels.label("admin.thread-own", field) for field in about.own),
         policies=list(records.Policy),
-        policy=rulebook.read(visit.site.id).policy,
+        policy=rulebook.from_store(visit.site.id).policy,
         address=thread_info.page_address(about.url, thread, visit.site),
         numbers=comment_list.in_words(totals.of_threads([name])[0]),
-        rows=comment_list.of(visit.site, found.cases),
-        found=found,
+        rows=comment_list.of(visit.site, page.cases),
+        found=page,
         report=report,
         bulk=decision_forms.BULK,
     )
@@ -81,7 +81,9 @@ def settle(site_id: str) -> flask.Response:
         inherits=sent.policy == "",
         reason=sent.reason,
     )
-    return site_visit.done(visit, f"thread?{site_visit.query(thread=thread)}", "saved")
+    return site_visit.redirect_with_notice(
+        visit, f"thread?{site_visit.query(thread=thread)}", "saved"
+    )
 
 
 @blueprint.post("/thread/title")
@@ -93,7 +95,7 @@ def entitle(site_id: str) -> flask.Response:
     visit = site_visit.enter(site_id)
     thread, _ = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
     sent, now = forms.read(admin_queries.ThreadDetailsForm), datetime.now(UTC)
-    shown = _stored(records.ThreadName(visit.site.id, thread))
+    shown = _stored_thread(records.ThreadName(visit.site.id, thread))
     wanted = thread_overrides.NewDetails(inherits=thread_overrides.FIELDS)
     if sent.act == "set":
         names = admin_queries.phrases(sent.categories or "")
@@ -103,15 +105,17 @@ def entitle(site_id: str) -> flask.Response:
             url=None if sent.url == shown.url else sent.url,
             categories=None if keeps_names else names,
         )
-    thread_overrides.name(
+    thread_overrides.change_details(
         visit.site, thread, wanted, visit.account.actor, now=now, reason=sent.reason
     )
-    return site_visit.done(visit, f"thread?{site_visit.query(thread=thread)}", "saved")
+    return site_visit.redirect_with_notice(
+        visit, f"thread?{site_visit.query(thread=thread)}", "saved"
+    )
 
 
-def _stored(name: records.ThreadName) -> records.Thread:
+def _stored_thread(name: records.ThreadName) -> records.Thread:
     # Bypass the cache, which can be a minute old: the thread may have been locked since then.
-    row = review_queue.stored_thread(name)
+    row = review_queue.read_thread(name)
     if row is None:
         raise errors.NotFound("thread", name.id)
     return row

@@ -39,8 +39,8 @@ def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> erro
     if said.startswith("Object missing required field"):
         return errors.BadInput(shown, "required")
     if "[" in place:
-        return _of_item(said, shown)
-    return _declared(shape, name, said, shown) or _of_value(said, shown)
+        return _item_error(said, shown)
+    return _declared_error(shape, name, said, shown) or _value_error(said, shown)
 
 
 def field(error: msgspec.ValidationError) -> str:
@@ -49,24 +49,24 @@ def field(error: msgspec.ValidationError) -> str:
     return (match[1] or match[2]) if match else ""
 
 
-def _of_item(said: str, shown: str) -> errors.BadInput:
+def _item_error(said: str, shown: str) -> errors.BadInput:
     bound = _BOUND.fullmatch(said)
     if bound and bound[1] == "str" and bound[2] == "<=":
         return errors.BadInput(shown, "item-too-long", limit=int(bound[3]))
     return errors.BadInput(shown, "bad-item")
 
 
-def _of_value(said: str, shown: str) -> errors.BadInput:
+def _value_error(said: str, shown: str) -> errors.BadInput:
     if bound := _BOUND.fullmatch(said):
-        return _beyond(bound[1], bound[2], int(bound[3]), shown)
-    if found := _KIND.match(said):
-        kinds = [_KINDS[kind] for kind in found[1].split(" | ") if kind in _KINDS]
+        return _bound_error(bound[1], bound[2], int(bound[3]), shown)
+    if match := _KIND.match(said):
+        kinds = [_KINDS[kind] for kind in match[1].split(" | ") if kind in _KINDS]
         if kinds:
             return errors.BadInput(shown, "wrong-type", expected=" or ".join(kinds))
     return errors.BadInput(shown, "bad-input")
 
 
-def _beyond(kind: str, relation: str, bound: int, shown: str) -> errors.BadInput:
+def _bound_error(kind: str, relation: str, bound: int, shown: str) -> errors.BadInput:
     if relation == "<=":
         return errors.BadInput(
             shown, "too-long" if kind == "str" else "too-many-items", limit=bound
@@ -76,22 +76,22 @@ def _beyond(kind: str, relation: str, bound: int, shown: str) -> errors.BadInput
     return errors.BadInput(shown, "too-short" if kind == "str" else "too-few-items", minimum=bound)
 
 
-def _declared(
+def _declared_error(
     shape: type[msgspec.Struct], name: str, said: str, shown: str
 ) -> errors.BadInput | None:
     """Return the error for a field whose type defines a code, a list of values, or two bounds."""
     # Import this late: a process needs the module only when it refuses a value.
     from msgspec import inspect  # noqa: PLC0415
 
-    types = [each.type for each in msgspec.structs.fields(shape) if each.encode_name == name]
-    parts = [part for each in types for part in _parts(inspect.type_info(each))]
+    types = [entry.type for entry in msgspec.structs.fields(shape) if entry.encode_name == name]
+    parts = [part for type_ in types for part in _parts(inspect.type_info(type_))]
     for part in parts:
         if isinstance(part, inspect.Metadata) and part.extra and CODE in part.extra:
             return errors.BadInput(shown, part.extra[CODE])
         if isinstance(part, inspect.EnumType):
-            return _one_of(shown, [member.value for member in part.cls])
+            return _choice_error(shown, [member.value for member in part.cls])
         if isinstance(part, inspect.LiteralType) and len(parts) == 1:
-            return _one_of(shown, part.values)
+            return _choice_error(shown, part.values)
         if isinstance(part, inspect.IntType) and _BOUND.fullmatch(said):
             # All numbers in request types have both bounds.
             least, most = part.ge or 0, part.le or 0
@@ -99,7 +99,7 @@ def _declared(
     return None
 
 
-def _one_of(shown: str, values: Iterable[object]) -> errors.BadInput:
+def _choice_error(shown: str, values: Iterable[object]) -> errors.BadInput:
     allowed = ", ".join(str(value) or '""' for value in values)
     return errors.BadInput(shown, "unknown-value", allowed=allowed)
 

@@ -103,7 +103,7 @@ def convert(value: object, shape: type[T]) -> T:
         errors.BadInput: a field does not match the type.
     """
     try:
-        return decoders.converted(value, shape)
+        return decoders.convert(value, shape)
     except msgspec.ValidationError as error:
         raise field_errors.refusal(error, shape) from error
 
@@ -118,29 +118,29 @@ def _refuse_depth(data: bytes) -> None:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for name, value in pairs:
-        if name in found:
+        if name in fields:
             raise errors.BadInput(name[:_LONGEST_NAME] or field_errors.BODY, "duplicate-field")
-        found[name] = value
-    return found
+        fields[name] = value
+    return fields
 
 
 def _refuse_unstorable(value: object) -> None:
     """Refuse texts that the store cannot save. The error names the top-level field."""
     for name, inner in value.items() if isinstance(value, dict) else ():
-        if _holds_unstorable(name):
+        if _has_unstorable(name):
             raise errors.BadInput(field_errors.BODY, "bad-characters")
-        if _holds_unstorable(inner):
+        if _has_unstorable(inner):
             raise errors.BadInput(name[:_LONGEST_NAME], "bad-characters")
 
 
-def _holds_unstorable(value: object) -> bool:
+def _has_unstorable(value: object) -> bool:
     if isinstance(value, str):
         return _UNSTORABLE.search(value) is not None
     if isinstance(value, dict):
-        return any(map(_holds_unstorable, (*value.keys(), *value.values())))
-    return isinstance(value, list) and any(map(_holds_unstorable, value))
+        return any(map(_has_unstorable, (*value.keys(), *value.values())))
+    return isinstance(value, list) and any(map(_has_unstorable, value))
 
 
 def _refuse_constant(_: str) -> NoReturn:

@@ -37,24 +37,24 @@ def read(shape: type[T]) -> T:
     Raises:
         errors.BadInput: a parameter is unknown, repeated or malformed.
     """
-    return _shaped(pairs(flask.request.query_string, _THREAD_NAMES), shape)
+    return _convert(pairs(flask.request.query_string, _THREAD_NAMES), shape)
 
 
 def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     """Return the canonical thread id in the current request's query, and the other parameters.
 
     If `shape` has a field `page`, the query can contain the number of a page
-    (`thread_parameters.page_number_apart`).
+    (`thread_parameters.split_page_number`).
 
     Raises:
         errors.BadInput: a parameter is missing, unknown, repeated or malformed.
     """
     raw, number = flask.request.query_string, None
     if "page" in shape.__struct_fields__:
-        raw, number = thread_parameters.page_number_apart(raw)
-    found = pairs(raw, _THREAD_NAMES)
-    given = {name: value for name, value in found.items() if name not in _THREAD_NAMES}
-    rest = _shaped(given if number is None else given | {"page": number}, shape)
+        raw, number = thread_parameters.split_page_number(raw)
+    parameters = pairs(raw, _THREAD_NAMES)
+    given = {name: value for name, value in parameters.items() if name not in _THREAD_NAMES}
+    rest = _convert(given if number is None else given | {"page": number}, shape)
     return thread_parameters.thread(raw, site), rest
 
 
@@ -69,21 +69,21 @@ def pairs(
     Raises:
         errors.BadInput: a parameter is repeated or malformed.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for piece in raw.split(b"&"):
         if not piece:
             continue
         key, _, value = piece.partition(b"=")
-        name = _decoded("query", key)[:_LONGEST_NAME]
-        if name in found:
+        name = _decode("query", key)[:_LONGEST_NAME]
+        if name in values:
             raise errors.BadInput(name, "duplicate-field")
         control = _CONTROL_EXCEPT_LINES if name in multiline else _CONTROL
         is_raw = name in as_sent
-        found[name] = value.decode("latin-1") if is_raw else _decoded(name, value, control)
-    return found
+        values[name] = value.decode("latin-1") if is_raw else _decode(name, value, control)
+    return values
 
 
-def _decoded(field: str, raw: bytes, control: re.Pattern[str] = _CONTROL) -> str:
+def _decode(field: str, raw: bytes, control: re.Pattern[str] = _CONTROL) -> str:
     if _STRAY_PERCENT.search(raw):
         raise errors.BadInput(field, "bad-percent-encoding")
     try:
@@ -95,13 +95,13 @@ def _decoded(field: str, raw: bytes, control: re.Pattern[str] = _CONTROL) -> str
     return text
 
 
-def _shaped(found: dict[str, str], shape: type[T]) -> T:
+def _convert(found: dict[str, str], shape: type[T]) -> T:
     typed = {
         name: _number(name, value) if name in _NUMBERS and value not in _WORDS else value
         for name, value in found.items()
     }
     try:
-        return decoders.converted(typed, shape)
+        return decoders.convert(typed, shape)
     except msgspec.ValidationError as error:
         raise field_errors.refusal(error, shape) from error
 

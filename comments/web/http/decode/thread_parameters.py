@@ -21,25 +21,25 @@ def thread(query_string: bytes, site: thread_ids.SiteRules) -> str:
         errors.BadInput: neither or both parameters are given, one of them is given twice, or the
             value is not strictly percent-encoded UTF-8.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for piece in query_string.split(b"&"):
         key, _, value = piece.partition(b"=")
         name = _parameter(key)
         if name is None:
             continue
-        if name in found:
+        if name in values:
             raise errors.BadInput(name, "duplicate-field")
-        if found:
-            raise errors.BadInput(name, "conflicting-fields", other=next(iter(found)))
-        found[name] = _decoded(name, value)
-    if "thread" in found:
-        return thread_ids.canonical_id(found["thread"])
-    if "page" not in found:
+        if values:
+            raise errors.BadInput(name, "conflicting-fields", other=next(iter(values)))
+        values[name] = _decode(name, value)
+    if "thread" in values:
+        return thread_ids.canonical_id(values["thread"])
+    if "page" not in values:
         raise errors.BadInput("thread", "no-thread")
-    return thread_ids.page_id(found["page"], site)
+    return thread_ids.page_id(values["page"], site)
 
 
-def page_number_apart(query_string: bytes) -> tuple[bytes, str | None]:
+def split_page_number(query_string: bytes) -> tuple[bytes, str | None]:
     """Split a raw query into the parts that name the thread, and the number of a page.
 
     A `page` names a thread by the URL of its page. A `page` that consists of digits is a number
@@ -54,7 +54,7 @@ def page_number_apart(query_string: bytes) -> tuple[bytes, str | None]:
     rest: list[bytes] = []
     numbers: list[str] = []
     for piece, key, value in pieces:
-        text = _decoded("page", value) if _parameter(key) == "page" else "/"
+        text = _decode("page", value) if _parameter(key) == "page" else "/"
         if _DIGITS.fullmatch(text) or (has_thread and "/" not in text):
             numbers.append(text)
         else:
@@ -73,7 +73,7 @@ def _parameter(key: bytes) -> str | None:
     return {b"thread": "thread", b"page": "page"}.get(name)
 
 
-def _decoded(field: str, value: bytes) -> str:
+def _decode(field: str, value: bytes) -> str:
     if percent_encoding.STRAY.search(value.decode("latin-1")):
         raise errors.BadInput(field, "bad-percent-encoding")
     try:

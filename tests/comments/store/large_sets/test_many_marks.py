@@ -17,7 +17,7 @@ CHANGES = st.dictionaries(
 
 def change(changes: many_marks.Changes) -> tuple[records.SetName, ...]:
     def body() -> tuple[records.SetName, ...]:
-        marked = many_marks.marking(changes)
+        marked = many_marks.mark_many(changes)
         transactions.apply(marked.writes)
         return marked.asking
 
@@ -62,4 +62,4 @@ def test_the_sets_that_need_a_compaction_are_named(
 ) -> None:
     monkeypatch.setattr(membership, "MARKS", 1)
     asking = change({NAMES[0]: {"a": True, "b": True}, NAMES[2]: {"a": True}})
-    assert list(asking) == [NAMES[0], NAMES[2]] == set_search.asking()
+    assert list(asking) == [NAMES[0], NAMES[2]] == set_search.sets_to_compact()

@@ -197,7 +197,7 @@ def test_one_mark_in_many_requests_a_compaction_and_fewer_in_large_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def asking(at: membership.Pointer) -> int:
-        return sum(membership._asks(f"{n:010d}", NAME, at) for n in range(10_000))
+        return sum(membership._requests_compaction(f"{n:010d}", NAME, at) for n in range(10_000))
 
     lines = (segments.SegmentSummary("key", "first", 200_000),)
     assert 10_000 / 64 * 0.7 < asking(membership.Pointer()) < 10_000 / 64 * 1.4
@@ -211,9 +211,9 @@ def test_a_list_requests_a_compaction_until_it_is_compacted(
     monkeypatch.setattr(membership, "MARKS", 1)
     assert membership.mark(NAME, "ann", belongs=True)
     assert membership.mark(NAME, "ann", belongs=True)  # Repeat the mark, as a retry does
-    assert set_search.asking() == [NAME]
+    assert set_search.sets_to_compact() == [NAME]
     assert set_compaction.compact(NAME)
-    assert set_search.asking() == []
+    assert set_search.sets_to_compact() == []
 
 
 def test_the_keys_of_a_list_are_stable() -> None:

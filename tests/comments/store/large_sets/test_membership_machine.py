@@ -186,7 +186,7 @@ class Lists(RuleBasedStateMachine):
         assert membership.count(NAME) == len(self.oracle)
         below = sorted(each for each in self.oracle if each < member)
         assert membership.page(NAME, before=member, limit=99).ids == tuple(below)
-        above = transactions.snapshot(lambda: membership.counted(NAME, after=member))
+        above = transactions.snapshot(lambda: membership.count_within(NAME, after=member))
         assert above == sum(each > member for each in self.oracle)
 
     def _assert_settled(self) -> None:
@@ -196,7 +196,7 @@ class Lists(RuleBasedStateMachine):
         self.the_list_is_the_set()
         at = membership.pointer(NAME)
         assert at.directory.count == len(self.oracle)
-        assert not set_search.asking()
+        assert not set_search.sets_to_compact()
         query = reads.Query("FollowerMark", keys_only=True)
         assert list(reads.fetch(query)) == []
         query = reads.Query("FollowerSegment", keys_only=True)

@@ -28,8 +28,8 @@ def test_overlaid_marks_change_a_set_like_the_marks_in_sequence(
 ) -> None:
     marks = list(segments.overlaid(older, newer))
     assert marks == sorted({**dict(older), **dict(newer)}.items())
-    assert list(segments.changed(ids, marks)) == applied(set(ids), older, newer)
-    assert list(segments.changed(segments.changed(ids, older), newer)) == applied(
+    assert list(segments.apply_marks(ids, marks)) == applied(set(ids), older, newer)
+    assert list(segments.apply_marks(segments.apply_marks(ids, older), newer)) == applied(
         set(ids), older, newer
     )
 
@@ -44,7 +44,7 @@ def test_the_gain_of_marks_is_the_difference_they_make(
 @given(MARKS)
 def test_marks_are_their_two_signs_merged(marks: list[segments.Mark]) -> None:
     joined, left = ([each for each, belongs in marks if belongs is sign] for sign in (True, False))
-    assert list(segments.signed(joined, left)) == marks
+    assert list(segments.merge_signed(joined, left)) == marks
 
 
 @given(IDS, st.integers(1, 60))

@@ -219,7 +219,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
     failing = 0
     for failing in range(1, 100):
         join(*names)
-        assert NAME in set_search.asking()
+        assert NAME in set_search.sets_to_compact()
         assert set_compaction.switch(prepared(set_compaction.close(NAME)))
         rule = {"rpc": "Commit", "call": failing, "status": "INVALID_ARGUMENT"}
         engine.install_faults(faults.Plan.parse({"rules": [rule]}))
@@ -227,13 +227,13 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
             set_compaction.clean(NAME)
         except errors.Overloaded:
             engine.install_faults(None)
-            assert set_search.asking() == [NAME]
+            assert set_search.sets_to_compact() == [NAME]
             assert set_compaction.compact(NAME)
         else:
             break
     engine.install_faults(None)
     assert failing > 7  # Twenty marks in batches of three, then the segments
-    assert set_search.asking() == []
+    assert set_search.sets_to_compact() == []
     assert_settled(names)
 
 

@@ -62,7 +62,7 @@ def test_mixed_text_becomes_html_only_if_markdown_would_differ(body: str) -> Non
     markdown = import_bodies.convert(body, Markup.MARKDOWN)
     if found.renderer == rendering.RENDERER:
         assert found == markdown
-        tokens = rendering._parsed(rendering._HTML_PARSER, body)[0]
+        tokens = rendering._parse(rendering._HTML_PARSER, body)[0]
         with_html = rendering._html(rendering._HTML_PARSER, tokens)
         assert sanitizing.safe(with_html) == found.html
     else:

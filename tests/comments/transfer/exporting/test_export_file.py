@@ -27,7 +27,7 @@ OLD = b"an older export\n"
 def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     path.write_bytes(OLD)
-    with export_file.complete(path) as file:
+    with export_file.create(path) as file:
         file.write(b"new\n")
         assert path.read_bytes() == OLD
     assert path.read_bytes() == b"new\n"
@@ -38,7 +38,7 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
 def test_an_error_leaves_the_older_file(tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     path.write_bytes(OLD)
-    with contextlib.suppress(ZeroDivisionError), export_file.complete(path) as file:
+    with contextlib.suppress(ZeroDivisionError), export_file.create(path) as file:
         file.write(b"new\n")
         raise ZeroDivisionError
     assert path.read_bytes() == OLD
@@ -48,14 +48,14 @@ def test_an_error_leaves_the_older_file(tmp_path: Path) -> None:
 def test_equal_contents_make_equal_gzip_files(tmp_path: Path) -> None:
     paths = [tmp_path / "a.gz", tmp_path / "b.gz"]
     for path in paths:
-        with export_file.complete(path) as file:
+        with export_file.create(path) as file:
             file.write(b"text\n" * 100)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert gzip.decompress(paths[0].read_bytes()) == b"text\n" * 100
 
 
 def _export(path: Path) -> None:
-    with export_file.complete(path) as file:
+    with export_file.create(path) as file:
         file.write(b"new\n")
 
 
@@ -88,10 +88,10 @@ def test_a_device_is_not_replaced(tmp_path: Path) -> None:
 
 def test_a_file_that_is_being_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
-    with export_file.complete(path) as file:
+    with export_file.create(path) as file:
         with (
             pytest.raises(errors.ExportFailed, match="another process is writing"),
-            export_file.complete(path),
+            export_file.create(path),
         ):
             raise AssertionError
         file.write(b"first\n")
@@ -101,7 +101,7 @@ def test_a_file_that_is_being_written_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "export.jsonl"
     refused = pytest.raises(errors.ExportFailed, match=r"export\.jsonl was not written: No such")
-    with refused, export_file.complete(path):
+    with refused, export_file.create(path):
         raise AssertionError
 
 

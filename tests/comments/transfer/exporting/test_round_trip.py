@@ -29,7 +29,9 @@ SETTINGS = sample_threads.SETTINGS
 def settle() -> None:
     """Deliver all events and count all votes."""
     process = scheduler.Scheduler()
-    process.visit(scheduler.look(datetime.now(UTC) + timedelta(hours=1)), lambda _: None)
+    process.compact_and_clear(
+        scheduler.find_due_work(datetime.now(UTC) + timedelta(hours=1)), lambda _: None
+    )
     while process.sweep_fresh().delivered:
         pass
 

@@ -139,7 +139,7 @@ def test_an_upload_stores_the_same_as_the_command(garden: records.Site, name: st
     assert checked.state is UploadState.CHECKED, checked.problem
     assert checked.system == format_of(name).name
     uploading.confirm("garden", checked.id, clock)
-    assert upload_steps.work("garden", sample_exports.SECRET, clock=clock)
+    assert upload_steps.do_next_step("garden", sample_exports.SECRET, clock=clock)
     done = uploading.current("garden")
     assert (done.added, done.explained, done.unexplained) == (len(sample.comments), 0, 0)
     assert_stored(name, sample)
@@ -238,7 +238,7 @@ def imported(name: str, path: Path) -> int:
     import_batches.BATCH = BATCH
     with plan_of(name, path) as plan:
         added = sample_exports.write(plan).added
-    events = [event.id for event in outbox.pending(outbox.COUNTERS)]
+    events = [event.id for event in outbox.pending_events(outbox.COUNTERS)]
     dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
     return added
 

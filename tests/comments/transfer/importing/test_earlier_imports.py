@@ -33,14 +33,18 @@ def imports(store: connection.Store) -> dict[str, import_journal.Import]:
         )
         store.commit(request, timeout=5.0)
     undone.Clock.current()
-    return {each.system: each for each in import_journal.of("garden")}
+    return {each.system: each for each in import_journal.recent_imports("garden")}
 
 
 def verified(system: str) -> tuple[int, int, bool]:
     """Return the numbers of stored comments and of differences, and whether the import is open."""
     with sample_exports.planned(f"{system}.xml", FILES[system]) as plan:
         found = import_verification.verify(plan)
-    return found.in_store.comments, found.explained + found.unexplained, found.is_unfinished
+    return (
+        found.in_store.comments,
+        found.explained_count + found.unexplained_count,
+        found.is_unfinished,
+    )
 
 
 def test_an_interrupted_import_of_an_earlier_release_is_completed(

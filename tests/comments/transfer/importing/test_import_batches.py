@@ -60,7 +60,7 @@ def commits(faults: Faults) -> list[Any]:
 
 
 def deliver_all() -> None:
-    events = [event.id for event in outbox.pending(outbox.COUNTERS)]
+    events = [event.id for event in outbox.pending_events(outbox.COUNTERS)]
     dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
 
@@ -74,7 +74,7 @@ def test_a_commit_whose_answer_was_lost_is_counted_once(
         summary = import_writer.write(plan, scheme=SCHEME, now=NOW, told=told.extend)
     assert summary == import_writer.ImportSummary(added=5, present=0, threads=2)
     assert len(rows()) == 5
-    assert told == [event.id for event in outbox.pending(outbox.COUNTERS)]
+    assert told == [event.id for event in outbox.pending_events(outbox.COUNTERS)]
 
 
 class Overtaken:

@@ -21,7 +21,7 @@ SIZES = [3, 1, 4]
 
 
 def journal() -> import_journal.Import:
-    (found,) = import_journal.of("garden")
+    (found,) = import_journal.recent_imports("garden")
     return found
 
 
@@ -32,7 +32,9 @@ def noted(import_id: str) -> list[str]:
 
 def change(found: import_journal.Import, **changed: datetime) -> None:
     stored = msgspec.structs.replace(found, **changed)
-    transactions.transaction(lambda: transactions.apply(import_journal.store("garden", stored)))
+    transactions.transaction(
+        lambda: transactions.apply(import_journal.import_writes("garden", stored))
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +115,7 @@ def test_a_new_journal_begins_after_an_undo_and_after_the_term(
         moment = NOW if ended == "undone" else NOW - import_journal.TERM
         change(first, **{ended: moment})
         write(plan)
-    found = {each.id: each for each in import_journal.of("garden")}
+    found = {each.id: each for each in import_journal.recent_imports("garden")}
     assert len(found) == 2
     assert found.pop(first.id).added == 8
     (second,) = found.values()

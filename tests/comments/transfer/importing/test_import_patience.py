@@ -47,7 +47,7 @@ def test_an_import_outlasts_a_busy_store(
     assert len(busy.pauses) == 3
     assert summary == import_writer.ImportSummary(added=5, present=0, threads=2)
     assert len(rows()) == 5
-    assert told == [event.id for event in outbox.pending(outbox.COUNTERS)]
+    assert told == [event.id for event in outbox.pending_events(outbox.COUNTERS)]
 
 
 def test_an_import_ends_if_the_store_stays_busy(

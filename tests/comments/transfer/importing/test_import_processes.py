@@ -49,7 +49,7 @@ def import_and_count(store_path: Path, path: Path) -> None:
 
 
 def deliver() -> None:
-    events = [event.id for event in outbox.pending(outbox.COUNTERS)]
+    events = [event.id for event in outbox.pending_events(outbox.COUNTERS)]
     dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
 
@@ -81,11 +81,11 @@ def site(datastore: datastores.Datastore) -> Iterator[records.Site]:
 def assert_sound(count: int) -> None:
     assert len(rows()) == count
     imported_rows = [row.id for row in rows() if row.author.id.startswith(author_ids.IMPORTED)]
-    (journal,) = import_journal.of("garden")
+    (journal,) = import_journal.recent_imports("garden")
     batches = import_journal.batches("garden", journal.id)
     assert sorted(each for _, batch in batches for each in batch.ids) == sorted(imported_rows)
     counter_oracle.assert_counted()
-    assert outbox.due(NOW.replace(year=9998), 1) == []
+    assert outbox.overdue_ids(NOW.replace(year=9998), 1) == []
     for name in repair.threads("garden"):
         assert repair.find_problems(SCHEME, name) == []
         here = [row for row in rows() if row.thread == name.id]

@@ -233,7 +233,7 @@ def test_votes_edits_and_the_first_three_pins_of_a_thread_are_kept(
     assert [(row.up, row.down, row.score) for row in found] == [(n, 1, n - 1) for n in range(5)]
     assert [row.edited for row in found] == [NOW + timedelta(hours=n) for n in range(5)]
     assert [row.pinned for row in found] == [False, True, True, True, False]
-    pinned = ordered_query.pinned(ROSES, thread_details(ROSES).pins)
+    pinned = ordered_query.pinned_comments(ROSES, thread_details(ROSES).pins)
     assert [row.id for row in pinned.comments] == [row.id for row in found[1:4]]
     assert repair.find_problems(SCHEME, ROSES) == []
 

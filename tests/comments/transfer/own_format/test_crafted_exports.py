@@ -84,7 +84,7 @@ def test_a_crafted_file_is_refused_or_stored_soundly(
         return
     with plan:
         assert sample_exports.write(plan).added == plan.report.comments
-        assert import_verification.verify(plan, secret=SECRET).unexplained == 0
+        assert import_verification.verify(plan, secret=SECRET).unexplained_count == 0
         assert sample_exports.write(plan).added == 0
     authors = [row.author for row in sample_exports.rows()]
     assert authors

@@ -222,7 +222,7 @@ def test_an_undo_removes_an_import_with_its_votes(store: connection.Store, tmp_p
     undone.deliver()
     undone.assert_sound()
     exported = site_exports.content(site_exports.save(tmp_path / "1.jsonl", "garden"))
-    (journal,) = import_journal.of("garden")
+    (journal,) = import_journal.recent_imports("garden")
     undone.settle()
     ended = undone.undo(journal, NOW)
     assert (ended.removed, ended.kept) == (7, 0)
@@ -248,7 +248,7 @@ def test_a_comment_that_people_answered_gets_its_values_again_after_an_undo(
     path = saved(tmp_path, samples.thread(), given)
     assert load(path, site) == 1
     before = site_exports.of_kind(site_exports.save(tmp_path / "1.jsonl", "garden"), "comment")
-    (journal,) = import_journal.of("garden")
+    (journal,) = import_journal.recent_imports("garden")
     reply = sample_threads.post(site, "reply", samples.id_of("a"), thread=samples.ROSES)
     undone.settle()
     ended = undone.undo(journal, NOW)

@@ -143,7 +143,7 @@ def test_content_that_an_undo_erased_on_another_site_stays_erased(
     theirs = derived(samples.id_of("a"))
     sample_threads.post(site, "reply", theirs, thread=PAGE)
     undone.settle()
-    (journal,) = import_journal.of("garden")
+    (journal,) = import_journal.recent_imports("garden")
     assert undone.undo(journal, NOW).kept == 1
     undone.settle()
     before = rows()
@@ -271,7 +271,7 @@ def test_no_decision_of_a_file_is_stored(garden: records.Site) -> None:
 def test_settings_counters_bans_and_the_audit_log_are_left_out(
     garden: records.Site, victim: records.Site
 ) -> None:
-    book, site = rulebook.read("garden"), site_settings.get("garden")
+    book, site = rulebook.from_store("garden"), site_settings.get("garden")
     entry = {"kind": "audit", "id": "z" * 26, "subject": samples.id_of("a"), "verb": "approve"}
     done = upload(
         file(
@@ -294,7 +294,7 @@ def test_settings_counters_bans_and_the_audit_log_are_left_out(
             {**entry, "actor": "cli", "at": "2025-01-01T00:00:00Z"},
         )
     )
-    assert rulebook.read("garden") == book
+    assert rulebook.from_store("garden") == book
     site_settings.COPIES.get().drop("garden")
     assert site_settings.get("garden") == site
     assert list(stored_state.rows("DeclaredCounter")) == []
@@ -418,7 +418,7 @@ def test_an_operator_and_an_owner_import_the_same_comments_once(
         upload(samples.SANE.data)
         assert "Added 0 comments" in by_operator()
     assert len(rows()) == count
-    assert len(import_journal.of("garden")) == 2
+    assert len(import_journal.recent_imports("garden")) == 2
 
 
 def test_verify_reads_a_file_as_it_was_imported(
@@ -451,7 +451,7 @@ def test_an_undo_removes_an_upload(store: connection.Store) -> None:
     upload(samples.SANE.data)
     undone.deliver()
     undone.assert_sound()
-    (journal,) = import_journal.of("garden")
+    (journal,) = import_journal.recent_imports("garden")
     undone.settle()
     ended = undone.undo(journal, NOW)
     assert (ended.removed, ended.kept) == (7, 0)
@@ -475,9 +475,9 @@ def test_pages_that_have_moved_are_proposed_and_mapped(garden: records.Site) -> 
         "old.example=garden.example"
     ]
     upload_store.check_again("garden", checked.id, ("old.example=garden.example",), now=clock())
-    assert upload_steps.work("garden", sample_exports.SECRET, clock=clock)
+    assert upload_steps.do_next_step("garden", sample_exports.SECRET, clock=clock)
     uploading.confirm("garden", checked.id, clock)
-    assert upload_steps.work("garden", sample_exports.SECRET, clock=clock)
+    assert upload_steps.do_next_step("garden", sample_exports.SECRET, clock=clock)
     done = uploading.current("garden")
     assert (done.added, done.unexplained) == (3, 0)
     # The comments of merged pages are in the order of their dates.

@@ -49,12 +49,12 @@ def test_a_root_has_no_parent(value: object) -> None:
 
 @pytest.mark.parametrize("value", [True, 1, "true", "True", "1", "yes"], ids=repr)
 def test_a_flag_is_set(value: object) -> None:
-    assert of(value).flag("a")
+    assert of(value).is_true("a")
 
 
 @pytest.mark.parametrize("value", [None, False, 0, "", "false", "0"], ids=repr)
 def test_a_flag_is_not_set(value: object) -> None:
-    assert not of(value).flag("a")
+    assert not of(value).is_true("a")
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_a_missing_time_is_none_or_refused(value: object) -> None:
 
 def test_data_that_is_left_out_is_noted_where_there_is_some() -> None:
     fields = Fields(Path("x"), 3, {"ip": "192.0.2.1", "ua": "", "avatar": None})
-    fields.left_out({"ip": "IP addresses", "ua": "user agents", "avatar": "avatars"})
+    fields.leave_out({"ip": "IP addresses", "ua": "user agents", "avatar": "avatars"})
     assert fields.remarks == [import_source.LeftOut(3, "IP addresses")]
 
 
 def test_fields_that_are_not_known_are_noted_by_their_names() -> None:
     values = {"ip": "192.0.2.1", "mood": "glad", "text": "x", "rank": None, "x" * 99: 1}
     fields = Fields(Path("x"), 3, values)
-    fields.left_out({"ip": "IP addresses"}, {"text"})
+    fields.leave_out({"ip": "IP addresses"}, {"text"})
     noted = [item.what for item in fields.remarks if isinstance(item, import_source.LeftOut)]
     assert noted == ["IP addresses", 'values of "mood"', f'values of "{"x" * 40}"']
 

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def texts(path: Path) -> list[object]:
-    with sqlite_reader.opened(path) as database:
+    with sqlite_reader.open_database(path) as database:
         columns = database.columns("comments", ["id", "text"], "a database")
         return [row["text"] for row in database.rows("comments", columns, "id")]
 
@@ -205,7 +205,7 @@ def test_a_default_value_of_many_rows_fills_neither_disk_nor_memory(folder: Path
         connection.executemany("INSERT INTO comments VALUES (?, '')", [("b",), (2,), (1,)] * 700)
         connection.execute(f"ALTER TABLE comments ADD padding TEXT DEFAULT '{'x' * 900_000}'")
         connection.commit()
-    with sqlite_reader.opened(path) as database:
+    with sqlite_reader.open_database(path) as database:
         noted = database.rows("comments", ["padding"], "id", noted=["padding"])
         assert [row["padding"] for row in noted] == [b"x"] * 2_100
         with pytest.raises(errors.BadImport, match="larger than the file"):

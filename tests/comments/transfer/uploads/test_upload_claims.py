@@ -31,7 +31,7 @@ def test_a_process_that_ends_leaves_the_upload_to_another(
     upload = checked("garden", file, clock)
     confirm("garden", upload.id, clock)
     with pytest.raises(upload_steps.Stopped):
-        upload_steps.work("garden", SECRET, clock=clock, is_open=lambda: not rows())
+        upload_steps.do_next_step("garden", SECRET, clock=clock, is_open=lambda: not rows())
     assert 0 < len(rows()) < COUNT
     assert current("garden").claimed is None
     upload_worker.go_on(SECRET, clock)
@@ -50,7 +50,7 @@ def test_a_claim_lasts_as_long_as_the_work(
         claims.append(upload_store.claim("garden", clock()) is not None)
         return True
 
-    upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
+    upload_steps.do_next_step("garden", SECRET, clock=clock, is_open=is_open)
     assert current("garden").state is UploadState.CHECKED
     assert len(claims) > COUNT
     assert not any(claims)
@@ -69,7 +69,7 @@ def test_a_claim_lasts_while_a_file_without_comments_is_read(
         claims.append(upload_store.claim("garden", clock()) is not None)
         return True
 
-    upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
+    upload_steps.do_next_step("garden", SECRET, clock=clock, is_open=is_open)
     assert current("garden").state is UploadState.CHECKED
     assert len(claims) > 10
     assert not any(claims)
@@ -96,7 +96,7 @@ def test_a_claim_lasts_while_stored_comments_are_looked_up(
     looked_up = len(claims)
     assert looked_up == 2 * upload.comments  # The ids are settled, and the threads compared.
     confirm("garden", upload.id, clock)
-    assert upload_steps.work("garden", SECRET, clock=clock)
+    assert upload_steps.do_next_step("garden", SECRET, clock=clock)
     assert current("garden").state is UploadState.DONE
     assert len(claims) > 2 * looked_up
     assert not any(claims)
@@ -112,7 +112,7 @@ def suspended(store: connection.Store, clock: Clock, until: threading.Event) -> 
 
     def run() -> None:
         with store.context():
-            upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
+            upload_steps.do_next_step("garden", SECRET, clock=clock, is_open=is_open)
 
     worker = threading.Thread(target=run)
     worker.start()
@@ -143,7 +143,7 @@ def test_a_suspended_worker_changes_nothing_of_the_next_one(
             rows_of_second.append(current("garden"))
         return True
 
-    assert upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
+    assert upload_steps.do_next_step("garden", SECRET, clock=clock, is_open=is_open)
     before, after = rows_of_second
     assert before == after
     assert after.claimed == clock() + timedelta(seconds=30)
@@ -173,7 +173,7 @@ def test_an_error_of_a_suspended_worker_refuses_nothing(
     claimed = upload_store.claim("garden", clock())
     assert claimed is not None
     clock.advance(seconds=upload_store.CLAIM.total_seconds())
-    assert upload_steps.work("garden", SECRET, clock=clock)
+    assert upload_steps.do_next_step("garden", SECRET, clock=clock)
     for change in (upload_store.record, upload_store.end):
         with pytest.raises(upload_store.ClaimLost):
             change(claimed, now=clock(), state=UploadState.REFUSED)
@@ -188,7 +188,7 @@ def test_the_claim_of_a_killed_process_ends_with_it(
     mark = "from comments.transfer.importing import import_process; print(import_process.own())"
     ended = programs.run([sys.executable, "-c", mark], cwd=programs.ROOT).stdout.strip()
     with monkeypatch.context() as killed:
-        killed.setattr(import_process, "own", lambda: ended)
+        killed.setattr(import_process, "own_mark", lambda: ended)
         assert upload_store.claim("garden", clock()) is not None
     assert upload_store.claim("garden", clock()) is not None
     assert upload_store.claim("garden", clock()) is None

@@ -39,14 +39,16 @@ def test_a_file_is_checked_then_confirmed_then_imported(
     assert (upload.state, upload.system, upload.comments) == (UploadState.CHECKED, "disqus", COUNT)
     assert upload.report[0] == f"export.xml: {COUNT} comments in 5 threads."
     assert rows() == []
-    assert not upload_steps.work("garden", SECRET, clock=clock)  # Nothing before the confirmation
+    assert not upload_steps.do_next_step(
+        "garden", SECRET, clock=clock
+    )  # Nothing before the confirmation
     confirm("garden", upload.id, clock)
-    assert upload_steps.work("garden", SECRET, clock=clock)
+    assert upload_steps.do_next_step("garden", SECRET, clock=clock)
     done = current("garden")
     assert (done.state, done.added, done.present) == (UploadState.DONE, COUNT, 0)
     assert len(rows()) == COUNT
     assert list(stored_state.rows("ImportPart")) == []
-    (journal,) = import_journal.of("garden")
+    (journal,) = import_journal.recent_imports("garden")
     assert (journal.file, journal.added) == ("export.xml", COUNT)
     (entry,) = audit_log.log("garden")
     assert (entry.verb, entry.actor.name, entry.after) == ("import", "Bob", "export.xml")
@@ -55,14 +57,14 @@ def test_a_file_is_checked_then_confirmed_then_imported(
 def test_the_same_file_again_adds_nothing(garden: records.Site, file: bytes, clock: Clock) -> None:
     for added in (COUNT, 0):
         confirm("garden", checked("garden", file, clock).id, clock)
-        upload_steps.work("garden", SECRET, clock=clock)
+        upload_steps.do_next_step("garden", SECRET, clock=clock)
         done = current("garden")
         assert (done.added, done.present) == (added, COUNT - added)
 
 
 def undo(clock: Clock) -> None:
     """Begin the undo of the only import."""
-    (found,) = import_journal.of("garden")
+    (found,) = import_journal.recent_imports("garden")
     act = audit_log.Act(records.Actor("cli", "Ada"), import_undo.VERB)
     import_undo.begin("garden", found.id, act, now=clock())
 
@@ -71,7 +73,7 @@ def test_a_file_is_kept_while_an_earlier_import_is_being_undone(
     garden: records.Site, file: bytes, clock: Clock
 ) -> None:
     confirm("garden", checked("garden", file, clock).id, clock)
-    upload_steps.work("garden", SECRET, clock=clock)
+    upload_steps.do_next_step("garden", SECRET, clock=clock)
     # The comments of this file are stored in other threads, but not for long.
     moved = file.replace(b"/page", b"/moved")
     upload = checked("garden", moved, clock)
@@ -81,17 +83,17 @@ def test_a_file_is_kept_while_an_earlier_import_is_being_undone(
     assert (upload.state, upload.failure) == (UploadState.CHECKED, Failure.UNDOING)
     assert (upload.problem, upload.comments) == ("", COUNT)
     confirm("garden", upload.id, clock)  # By an old page
-    upload_steps.work("garden", SECRET, clock=clock)
+    upload_steps.do_next_step("garden", SECRET, clock=clock)
     assert current("garden").state is UploadState.CHECKED
-    (found,) = import_journal.of("garden")
+    (found,) = import_journal.recent_imports("garden")
     while import_journal.get("garden", found.id).is_being_undone:
         import_undo.go_on("garden", found.id, now=clock())
         scheduler.compact_whole(scheduler.threads("garden"), wait=lambda _: None)
     upload_store.check_again("garden", upload.id, (), now=clock())
-    upload_steps.work("garden", SECRET, clock=clock)
+    upload_steps.do_next_step("garden", SECRET, clock=clock)
     assert (current("garden").failure, current("garden").problem) == ("", "")
     confirm("garden", upload.id, clock)
-    upload_steps.work("garden", SECRET, clock=clock)
+    upload_steps.do_next_step("garden", SECRET, clock=clock)
     assert current("garden").added == COUNT
 
 
@@ -112,7 +114,7 @@ def test_a_changed_secret_asks_for_the_file_again(
     garden: records.Site, file: bytes, clock: Clock
 ) -> None:
     finished("garden", file, clock)
-    upload_steps.work("garden", "another secret of the tests", clock=clock)
+    upload_steps.do_next_step("garden", "another secret of the tests", clock=clock)
     assert (current("garden").state, current("garden").failure) == (
         UploadState.REFUSED, Failure.SECRET,
     )  # fmt: skip
@@ -186,10 +188,10 @@ def test_copies_in_use_and_young_ones_stay(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     young, old = (Path(tempfile.mkdtemp(prefix="flatthread-upload-")) for _ in "12")
     other = Path(tempfile.mkdtemp(prefix="other-"))
-    with working_folder.made() as used:
+    with working_folder.create() as used:
         for each in (old, other, used):
             os.utime(each, (0, 0))
-        working_folder.remove_left()
+        working_folder.remove_leftovers()
         assert sorted(tmp_path.iterdir()) == sorted([young, other, used])
 
 

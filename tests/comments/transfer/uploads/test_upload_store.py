@@ -139,12 +139,12 @@ def test_only_a_checked_file_can_be_confirmed(garden: records.Site, clock: Clock
 
 def test_one_process_at_a_time_claims_an_upload(garden: records.Site, clock: Clock) -> None:
     upload_store.finish("garden", sent("garden", DATA, clock), now=clock())
-    assert upload_store.waiting(clock()) == ["garden"]
+    assert upload_store.waiting_sites(clock()) == ["garden"]
     assert upload_store.claim("garden", clock()) is not None
     assert upload_store.claim("garden", clock()) is None
-    assert upload_store.waiting(clock()) == []
+    assert upload_store.waiting_sites(clock()) == []
     clock.advance(seconds=upload_store.CLAIM.total_seconds())
-    assert upload_store.waiting(clock()) == ["garden"]
+    assert upload_store.waiting_sites(clock()) == ["garden"]
     assert upload_store.claim("garden", clock()) is not None
 
 

@@ -40,7 +40,7 @@ def test_what_people_did_here_is_explained(plan: checked_import.CheckedImport) -
     decisions.decide("garden", ids["107"], Verb.PIN, ACTOR, now=LATER)
     retract(ids["109"])
     found = verify(plan)
-    assert found.unexplained == 0
+    assert found.unexplained_count == 0
     assert named(found, explained=True) == {
         ("101", "text"),
         ("101", "html"),
@@ -71,7 +71,7 @@ def test_another_secret_explains_the_ids_of_authors(
     with other:
         secret = f"not {SECRET}"
         found = import_verification.verify(other, secret=secret)
-        assert found.unexplained == 0
+        assert found.unexplained_count == 0
         assert reasons(found) == {
             "author id": {comment_comparison.OTHER_KEY},
             "address": {comment_comparison.OTHER_KEY},
@@ -110,7 +110,7 @@ def test_an_address_is_explained_once_its_term_is_over(
     assert [(each.stored, each.expected) for each in group.examples] == [("another one", "one")]
     import_undo.expire(NOW + 2 * import_journal.TERM)
     found = verify(plan)
-    assert found.unexplained == 0
+    assert found.unexplained_count == 0
     assert reasons(found) == {"address": {comment_comparison.EXPIRED}}
 
 
@@ -159,4 +159,4 @@ def test_a_pin_that_moderators_removed_is_explained(garden: records.Site, tmp_pa
         decisions.decide("garden", mine.id, Verb.PIN, ACTOR, now=LATER)
         found = verify(plan)
     assert named(found, explained=True) == {("0", "pinned"), ("1", "pinned"), ("1", "status")}
-    assert found.unexplained == 0
+    assert found.unexplained_count == 0

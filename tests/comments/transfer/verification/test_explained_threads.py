@@ -33,7 +33,7 @@ def test_a_thread_that_moderators_changed_is_explained(
     garden: records.Site, plan: checked_import.CheckedImport
 ) -> None:
     wanted = thread_overrides.NewDetails(title="Tulips")
-    thread_overrides.name(garden, ROSES.id, wanted, ACTOR, now=LATER)
+    thread_overrides.change_details(garden, ROSES.id, wanted, ACTOR, now=LATER)
     policy_changes.set_thread(ROSES, ACTOR, now=LATER, state=ThreadState.CLOSED)
     assert reasons(verify(plan)) == {
         "title": {comment_comparison.MODERATED},
@@ -94,7 +94,7 @@ def test_a_thread_whose_comments_were_retracted_loses_its_title(
         write(more)
         decisions.decide("garden", more.id_of("2"), Verb.SPAM, ACTOR, now=LATER)
         found = verify(more)
-    assert found.unexplained == 0
+    assert found.unexplained_count == 0
     assert reasons(found)["title"] == {comment_comparison.NOT_APPROVED}
 
 

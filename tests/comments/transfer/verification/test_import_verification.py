@@ -42,9 +42,9 @@ def test_the_totals_count_the_file(plan: checked_import.CheckedImport) -> None:
 
 
 def test_nothing_is_written(plan: checked_import.CheckedImport) -> None:
-    before = rows(), import_journal.of("garden")
+    before = rows(), import_journal.recent_imports("garden")
     verify(plan)
-    assert (rows(), import_journal.of("garden")) == before
+    assert (rows(), import_journal.recent_imports("garden")) == before
 
 
 def test_what_the_import_leaves_out_is_counted(garden: records.Site) -> None:

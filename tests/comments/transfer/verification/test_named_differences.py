@@ -50,7 +50,7 @@ def test_a_damage_is_named(plan: checked_import.CheckedImport, source: str, name
     expected = {(source, field) for field in fields} if values else set()
     assert named(found) == expected
     assert named(found, explained=True) == set()
-    assert found.unexplained == len(expected)
+    assert found.unexplained_count == len(expected)
 
 
 def test_a_deleted_comment_is_named(plan: checked_import.CheckedImport) -> None:
@@ -85,7 +85,7 @@ def test_exchanged_siblings_are_named(garden: records.Site, export: Callable[...
         write(plan)
         exchange(stored(plan, "1"), stored(plan, "3"))
         found = verify(plan)
-    assert found.unexplained == 2
+    assert found.unexplained_count == 2
     assert {field for _, field in named(found)} == {"order"}
     assert {source for source, _ in named(found)} <= {"1", "2", "3"}
 
@@ -114,7 +114,7 @@ def test_what_an_erasure_left_is_named(
     plan: checked_import.CheckedImport, value: dict[str, object], field: str
 ) -> None:
     retract(plan.id_of("101"))
-    assert verify(plan).unexplained == 0
+    assert verify(plan).unexplained_count == 0
     raw_changes.comment(plan.id_of("101"), **value)
     assert named(verify(plan)) == {("101", field)}
 

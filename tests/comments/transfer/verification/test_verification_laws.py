@@ -87,7 +87,7 @@ def test_an_import_is_what_its_file_has_until_a_row_is_damaged(
             raw_changes.comment(stored.id, **{field: value})
             found = import_verification.verify(plan)
             is_same = (getattr(before, field) or None) == (value or None)
-            assert found.unexplained == 0 if is_same else found.unexplained >= 1
+            assert found.unexplained_count == 0 if is_same else found.unexplained_count >= 1
             named = {each.comment for group in found.differences for each in group.examples}
             # Approved comments name their thread, so a wrong status may show there as well.
             assert named <= ({stored.id, ""} if field == "status" else {stored.id})

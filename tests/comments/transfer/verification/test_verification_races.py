@@ -65,7 +65,7 @@ class People:
             sample_votes.count_waiting(now + timedelta(days=1))
         else:  # Refused decisions come back as results.
             verb = VERBS[self.turns % len(VERBS)]
-            decisions.bulk(self._site.id, [row.id], verb, ANN, now=now)
+            decisions.decide_many(self._site.id, [row.id], verb, ANN, now=now)
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_a_verification_beside_people_reports_no_false_difference(
             thread.join()
         assert people.failed == []
         found = import_verification.verify(plan)
-    assert found.unexplained == 0
-    assert found.explained > 5
+    assert found.unexplained_count == 0
+    assert found.explained_count > 5
     assert found.other_comments == people.turns
     assert entities() == 24 + people.turns + 3

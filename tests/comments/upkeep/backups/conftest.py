@@ -23,7 +23,10 @@ Open = Callable[[config.Settings], contextlib.AbstractContextManager[records.Sit
 @contextlib.contextmanager
 def _opened(settings: config.Settings) -> Iterator[records.Site]:
     settings.data_dir.mkdir(exist_ok=True)
-    with embedded_engine.DataFiles().opened(settings.data_file, settings) as store, store.context():
+    with (
+        embedded_engine.DataFiles().open_store(settings.data_file, settings) as store,
+        store.context(),
+    ):
         if not list(site_settings.every()):
             site_settings.add(
                 "demo", ["https://a.example"], scheme=settings.scheme, now=sample_threads.START

@@ -60,7 +60,7 @@ def told(
 @pytest.fixture
 def pending(told: Told, files: embedded_engine.DataFiles, tmp_path: Path) -> Path:
     """A backup with a pending event, mail job and webhook message; the service then sends them."""
-    with files.opened(told.settings.data_file, told.settings) as store, store.context():
+    with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         service = told.run(store)
         service.subscribe("fan@example.org")
         webhook_site.register("hook", told.hook.url, told.client)
@@ -69,7 +69,7 @@ def pending(told: Told, files: embedded_engine.DataFiles, tmp_path: Path) -> Pat
         dispatcher.deliver(counter_oracle.events(), now=service.now, handlers=handlers)
         service.say("told to nobody yet")
     backup = store_backup.make(told.settings, files, tmp_path / "backup", now=NOW).path
-    with files.opened(told.settings.data_file, told.settings) as store, store.context():
+    with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         told.send_all(told.run(store))
     assert told.count == (2, 2)
     return backup
@@ -80,7 +80,7 @@ def test_nothing_is_sent_again_after_a_restore(
 ) -> None:
     restored = store_restore.restore(pending, told.settings, files, now=NOW)
     assert restored.held == 4
-    with files.opened(told.settings.data_file, told.settings) as store, store.context():
+    with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         service = told.run(store)
         told.send_all(service)
         assert told.count == (2, 2)
@@ -97,7 +97,7 @@ def test_an_owner_can_send_what_is_held(
     told: Told, pending: Path, files: embedded_engine.DataFiles
 ) -> None:
     store_restore.restore(pending, told.settings, files, now=NOW)
-    with files.opened(told.settings.data_file, told.settings) as store, store.context():
+    with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         service = told.run(store)
         letters = dead_letters.dead().letters
         assert {each.reason for each in letters} == {held_messages.REASON}
@@ -112,13 +112,13 @@ def test_an_owner_can_send_what_is_held(
 def test_a_subscription_that_was_ended_stays_ended(
     told: Told, pending: Path, files: embedded_engine.DataFiles
 ) -> None:
-    with files.opened(told.settings.data_file, told.settings) as store, store.context():
+    with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         service = told.run(store)
         service.subscribe("other@example.org")
         mail_service.subscriptions.forget(service.id_of("fan@example.org"), now=service.now)
     restored = store_restore.restore(pending, told.settings, files, now=NOW)
     assert restored.repeated == (0, 0, 1)
-    with files.opened(told.settings.data_file, told.settings) as store, store.context():
+    with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         service = told.run(store)
         assert reads.count(reads.Query("Subscriber")) == 0
         service.say("new")
@@ -130,5 +130,5 @@ def test_holding_twice_holds_nothing_more(
     told: Told, pending: Path, files: embedded_engine.DataFiles
 ) -> None:
     store_restore.restore(pending, told.settings, files, now=NOW)
-    with files.opened(told.settings.data_file, told.settings) as store, store.context():
+    with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         assert held_messages.hold(told.settings, now=NOW) == 0

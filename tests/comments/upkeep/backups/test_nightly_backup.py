@@ -198,7 +198,7 @@ def test_the_background_worker_checks_for_backups_every_minute(
             self.steps += 1
 
     counting = Counting(service, [], lambda: NOW)
-    with files.opened(service.data_file, service) as store, store.context():
+    with files.open_store(service.data_file, service) as store, store.context():
         clock = [0.0]
         backlog.BACKLOG.put(store, backlog.Backlog(lambda: clock[0])).open()
         worker = background_worker.BackgroundWorker(store, backups=counting)

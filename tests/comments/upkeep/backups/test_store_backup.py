@@ -84,7 +84,7 @@ def test_posts_acknowledged_before_a_backup_are_in_it_and_none_is_half(
                 posted.append(comment.id)
                 parent = comment.id if number % 3 else None
 
-    with files.opened(service.data_file, service) as store:
+    with files.open_store(service.data_file, service) as store:
         writers = [threading.Thread(target=write, args=(store,)) for _ in range(3)]
         for each in writers:
             each.start()

@@ -102,7 +102,7 @@ def test_a_backup_is_restored_on_another_machine(
 def test_a_store_in_use_is_not_replaced(
     service: config.Settings, files: embedded_engine.DataFiles, open_service: Open, backup: Path
 ) -> None:
-    with files.opened(service.data_file, service) as store:
+    with files.open_store(service.data_file, service) as store:
         with pytest.raises(errors.BackupFailed, match="is in use"):
             store_restore.restore(backup, service, files, now=NOW)
         with store.context():

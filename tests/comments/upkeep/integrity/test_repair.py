@@ -202,7 +202,7 @@ def test_all_hashes_can_be_rebuilt(
 def _rows(name: records.ThreadName) -> dict[str, tuple[object, ...]]:
     return {
         row.body: (row.sort_hash, row.level, row.number, row.slug, row.listed, row.child_count)
-        for row in repair._read(name).rows.values()
+        for row in repair._read_thread(name).rows.values()
     }
 
 

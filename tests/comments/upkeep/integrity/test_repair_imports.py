@@ -106,7 +106,7 @@ def _assert_restored(
     changed: dict[str, str], before: Grown, names: list[records.ThreadName]
 ) -> None:
     """Check that fields which follow from others have their old values."""
-    after = {row.id: row for name in names for row in repair._read(name).rows.values()}
+    after = {row.id: row for name in names for row in repair._read_thread(name).rows.values()}
     for comment_id, kind in changed.items():
         old, new = before[comment_id], after.get(comment_id)
         if kind == "deletion":
@@ -117,7 +117,7 @@ def _assert_restored(
 
 
 def _in_order(name: records.ThreadName) -> list[records.Comment]:
-    rows = repair._read(name).rows.values()
+    rows = repair._read_thread(name).rows.values()
     return sorted(rows, key=lambda row: row.sort_hash)
 
 

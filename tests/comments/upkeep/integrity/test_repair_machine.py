@@ -191,7 +191,7 @@ class Machine(RuleBasedStateMachine):
 
         def run() -> None:
             folded = compactor.compact(SCHEME, NAME)
-            self.folded = None if folded is None else (folded, leftovers.sweep(NAME))
+            self.folded = None if folded is None else (folded, leftovers.orphans(NAME))
 
         self.client.do(run)
         if clears:
@@ -263,7 +263,7 @@ class Machine(RuleBasedStateMachine):
 def test_one_repair_mends_everything_after_any_history(monkeypatch: pytest.MonkeyPatch) -> None:
     compaction.small_buckets(monkeypatch, 3)
     monkeypatch.setattr(ranking, "TOP_ROWS", 3)
-    monkeypatch.setattr(view_cache, "MOST_UNFOLDED", 8)
+    monkeypatch.setattr(view_cache, "MOST_UNCOMPACTED", 8)
     run_state_machine_as_test(
         Machine,
         settings=settings(

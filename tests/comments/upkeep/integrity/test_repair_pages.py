@@ -149,7 +149,7 @@ def test_a_raw_change_is_found_brought_to_readers_at_once_and_not_found_again(
     assert repair.find_problems(SCHEME, NAME) == []
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
-    assert leftovers.sweep(NAME) == []
+    assert leftovers.orphans(NAME) == []
 
 
 def _pass_time(processes: list[reader_processes.Reader], seconds: float) -> None:

@@ -116,7 +116,7 @@ def test_after_a_repair_warm_processes_equal_the_ordered_query_at_once(
     reader_processes.assert_all_current(processes, NAME)
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
-    assert leftovers.sweep(NAME) == []
+    assert leftovers.orphans(NAME) == []
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -58,7 +58,7 @@ def test_a_pass_checks_every_thread_and_begins_again(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(repair, "find_problems", noted)
     for _ in range(4):
-        assert thread_audit.run(MUCH, now=NOW) == 1
+        assert thread_audit.check_threads(MUCH, now=NOW) == 1
     assert seen == ["a", "b", "c", "a"]
     assert (_state().checked, _state().last, _state().found) == (4, NOW, ())
 
@@ -74,7 +74,7 @@ def test_a_problem_is_logged_and_reported_until_it_is_repaired(
     raw_changes.comment(posted["b"].id, html="<p>other</p>")
     with caplog.at_level(logging.WARNING, "flatthread"):
         for _ in THREADS:
-            thread_audit.run(MUCH, now=NOW)
+            thread_audit.check_threads(MUCH, now=NOW)
     (line,) = caplog.messages
     assert line.startswith("The audit found 2 problems in the thread b of demo: html, page html.")
     (found,) = _state().found
@@ -95,21 +95,23 @@ def test_a_problem_that_is_gone_at_the_next_check_is_not_reported_any_more(
 ) -> None:
     _one_each(monkeypatch)
     raw_changes.comment(posted["a"].id, score=7)
-    thread_audit.run(MUCH, now=NOW)
+    thread_audit.check_threads(MUCH, now=NOW)
     assert len(_state().found) == 1
     raw_changes.comment(posted["a"].id, score=0)
     for _ in THREADS:
-        thread_audit.run(MUCH, now=NOW)
+        thread_audit.check_threads(MUCH, now=NOW)
     assert _state().found == ()
 
 
 def test_the_reads_of_all_processes_in_an_hour_are_bounded(datastore: datastores.Datastore) -> None:
     other = reader_processes.Reader(datastore)
     most = 45  # Two threads of 21 reads each
-    checked = thread_audit.run(most, now=NOW) + other.do(lambda: thread_audit.run(most, now=NOW))
+    checked = thread_audit.check_threads(most, now=NOW) + other.do(
+        lambda: thread_audit.check_threads(most, now=NOW)
+    )
     assert (checked, _state().reads) == (2, 42)
-    assert thread_audit.run(most, now=NOW) == 0
-    assert thread_audit.run(most, now=NOW + timedelta(hours=1)) == 2
+    assert thread_audit.check_threads(most, now=NOW) == 0
+    assert thread_audit.check_threads(most, now=NOW + timedelta(hours=1)) == 2
     assert _state().checked == 4
 
 
@@ -126,21 +128,21 @@ def test_a_check_costs_no_more_reads_than_it_claims(
     compaction.whole(sample_threads.name_of(site, "a"))
     _one_each(monkeypatch)
     with testing.meter(engine) as cost:
-        assert thread_audit.run(MUCH, now=NOW) == 1
+        assert thread_audit.check_threads(MUCH, now=NOW) == 1
     assert comments < cost.reads <= _state().reads
 
 
 def test_a_thread_that_needs_more_reads_than_an_hour_has_is_skipped(site: records.Site) -> None:
     for number in range(5):
         sample_threads.post(site, f"b{number}", thread="b")
-    assert thread_audit.run(25, now=NOW) == 1
-    assert thread_audit.run(25, now=NOW + timedelta(hours=1)) == 0
-    assert thread_audit.run(25, now=NOW + timedelta(hours=2)) == 1
+    assert thread_audit.check_threads(25, now=NOW) == 1
+    assert thread_audit.check_threads(25, now=NOW + timedelta(hours=1)) == 0
+    assert thread_audit.check_threads(25, now=NOW + timedelta(hours=2)) == 1
     assert (_state().checked, _state().skipped) == (2, 1)
 
 
 def test_without_reads_the_audit_is_off() -> None:
-    assert thread_audit.run(0, now=NOW) == 0
+    assert thread_audit.check_threads(0, now=NOW) == 0
     assert thread_audit.state() is None
 
 

@@ -113,7 +113,7 @@ def test_no_one_is_told_and_the_comment_is_not_edited(
     comment = sample_threads.post(site, LINK)
     sample_votes.vote(comment, "v:1")
     sample_votes.count_waiting()
-    scheduler.settle(LATER)
+    scheduler.settle_counters(LATER)
     age(comment.id)
     before, events, mails = record(comment), stored("Event"), stored("Message")
     upgrade()

@@ -73,7 +73,7 @@ def begin(scheme: sorthash.Scheme, site_id: str = "demo") -> rescheming.Progress
 
 def move(scheme: sorthash.Scheme, site_id: str = "demo") -> rescheming.Progress:
     begin(scheme, site_id)
-    done = rescheming.run(site_id)
+    done = rescheming.run_to_end(site_id)
     assert done is not None
     return done
 
@@ -83,7 +83,7 @@ def rows(name: records.ThreadName = NAME) -> list[records.Comment]:
 
 
 def table(scheme: sorthash.Scheme) -> dict[str, tuple[str, str]]:
-    return {row.body: (sorthash.padded(scheme, row.sort_hash), row.slug) for row in rows()}
+    return {row.body: (sorthash.pad(scheme, row.sort_hash), row.slug) for row in rows()}
 
 
 def assert_walk(scheme: sorthash.Scheme, name: records.ThreadName = NAME) -> None:

@@ -177,7 +177,7 @@ class Writer(reader_processes.Reader):
     def _retract(self) -> None:
         if self.retracted < POSTS:
             with contextlib.suppress(errors.Overloaded):
-                row = self.do(lambda: listed_comments.read(self.posted[self.retracted]))
+                row = self.do(lambda: listed_comments.by_id(self.posted[self.retracted]))
                 self.do(lambda: sample_threads.retract(row))
                 self.retracted += 1
 
@@ -217,7 +217,7 @@ def move_with_kills(
             mover.do(
                 lambda: (
                     rescheming.begin(site, scheme, sample_threads.ADA, now=sample_threads.START),
-                    rescheming.run(site),
+                    rescheming.run_to_end(site),
                 )
             )
         done = reader_processes.Reader(datastore).do(lambda: rescheming.progress(site))
@@ -293,7 +293,7 @@ def test_a_moved_export_equals_a_fresh_import(garden: records.Site, name: str) -
     for levels in (3, 6, 2):
         scheme = sorthash.Scheme("0123456789", 1 + levels % 3, levels)
         rescheming.begin("garden", scheme, sample_threads.ADA, now=sample_threads.START)
-        done = rescheming.run("garden")
+        done = rescheming.run_to_end("garden")
         assert done is not None
         assert done.left == 0
         site = site_settings.add(

@@ -46,7 +46,7 @@ def settled(site: records.Site, owner: Desk) -> None:
 
 
 def _state() -> tuple[Any, ...]:
-    return site_settings.get("demo"), rulebook.read("demo"), review_queue.stored_thread(THREAD)
+    return site_settings.get("demo"), rulebook.from_store("demo"), review_queue.read_thread(THREAD)
 
 
 @pytest.mark.usefixtures("settled")

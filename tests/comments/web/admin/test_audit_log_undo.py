@@ -34,7 +34,7 @@ def test_a_ban_is_undone_from_the_log_and_its_hidden_comments_on_the_authors_pag
     desk.settle("/bans?id=g%3Aeve", act="ban", days="7", hide="on")
     assert "Undo" in desk.page("/log")
     _undo(desk, "ban")
-    assert rulebook.read("demo").bans == ()
+    assert rulebook.from_store("demo").bans == ()
     assert audit_log.log("demo")[0].verb == "unban"
     _undo(desk, "ban", status=409)  # The ban is no longer in effect
     _settle_events()
@@ -42,7 +42,7 @@ def test_a_ban_is_undone_from_the_log_and_its_hidden_comments_on_the_authors_pag
     desk.settle("/bans?id=g%3Aeve", act="restore")
     assert decisions.case("demo", row.id).comment.status is Status.APPROVED
     _undo(desk, "unban")  # Restores the lifted ban with its end date
-    ban = rulebook.read("demo").ban_of("g:eve", now())
+    ban = rulebook.from_store("demo").ban_of("g:eve", now())
     assert ban is not None
     assert ban.until is not None
     _settle_events()
@@ -54,7 +54,7 @@ def test_undoing_a_ban_restores_the_ban_it_replaced(desk: Desk, site: records.Si
     policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
     policy_changes.ban("demo", "g:eve", ADA, now=now())
     _undo(desk, "ban")
-    ban = rulebook.read("demo").ban_of("g:eve", now())
+    ban = rulebook.from_store("demo").ban_of("g:eve", now())
     assert ban is not None
     assert ban.is_shadow
     assert audit_log.log("demo")[0].verb == "ban"
@@ -84,9 +84,9 @@ def test_only_owners_undo_a_policy(desk: Desk, owner: Desk) -> None:
     owner.settle("/settings/policy", policy="first", close_after="9", reports="5")
     assert "Undo</button>" not in desk.page("/log")
     _undo(desk, "set-policy", status=403)
-    assert rulebook.read("demo").policy is Policy.FIRST
+    assert rulebook.from_store("demo").policy is Policy.FIRST
     _undo(owner, "set-policy")
-    book = rulebook.read("demo")
+    book = rulebook.from_store("demo")
     assert (book.policy, book.close_after, book.reports) == (Policy.OFF, 0, 3)
     owner.settle("/settings/policy", policy="all", close_after="0", reports="3")
     first = audit_log.log("demo")[-1].id
@@ -118,7 +118,9 @@ def test_the_log_names_every_decision_and_what_it_changed(desk: Desk, site: reco
     policy_changes.set_thread(
         name, ADA, now=now(), state=records.ThreadState.CLOSED, policy=Policy.OFF
     )
-    thread_overrides.name(site, "page", thread_overrides.NewDetails("Cats"), ADA, now=now())
+    thread_overrides.change_details(
+        site, "page", thread_overrides.NewDetails("Cats"), ADA, now=now()
+    )
     until = datetime(2099, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     policy_changes.ban("demo", "g:eve", ADA, now=now(), until=until)
     act = audit_log.Act(ADA, "set-site")

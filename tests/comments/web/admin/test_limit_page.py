@@ -136,9 +136,12 @@ def test_imports_are_shown_with_their_progress(
     other = imported_file.ImportedFile("wordpress", "b.xml", "another digest", 1)
     running_import.RunningImport("demo", other, now(), now).begin()
     late = now() + timedelta(minutes=2)
-    assert [each.goes_on(late) for each in import_journal.of("demo")] == [False, False]
+    assert [each.may_still_run(late) for each in import_journal.recent_imports("demo")] == [
+        False,
+        False,
+    ]
     monkeypatch.setattr(import_journal, "LATE", 0)
     page = owner.page("/imports")
     assert "<strong>Interrupted <time" in page
     assert "0 of 1 comments processed. To finish it, import the same file again." in page
-    assert import_journal.of("dem") == import_journal.of("demo2") == []
+    assert import_journal.recent_imports("dem") == import_journal.recent_imports("demo2") == []

@@ -68,7 +68,7 @@ def test_a_ban_keeps_an_author_out_and_hides_comments_until_it_is_lifted(
 def test_an_invalid_ban_length_bans_nobody(desk: Desk, site: records.Site, days: str) -> None:
     desk.settle("/bans?id=g%3Aeve", act="ban", days=days, status=400)
     desk.settle("/bans", act="ban", status=400)
-    assert rulebook.read("demo").bans == ()
+    assert rulebook.from_store("demo").bans == ()
 
 
 def test_a_thread_is_locked_opened_and_given_a_policy(desk: Desk, site: records.Site) -> None:
@@ -101,10 +101,10 @@ def test_a_rule_is_tried_without_effect_then_saved_changed_and_removed(
     assert 'value="casino*, big win"' in tried
     after = {kind: list(map(str, stored_state.rows(kind))) for kind in ("Comment", "AuditEntry")}
     assert after == before
-    assert rulebook.read("demo").rules == ()
+    assert rulebook.from_store("demo").rules == ()
 
     desk.settle("/rules", act="put", **form)  # type: ignore[arg-type]
-    (rule,) = rulebook.read("demo").rules
+    (rule,) = rulebook.from_store("demo").rules
     assert (rule.id, rule.words) == ("bets", ("casino*", "big win"))
     row = sample_threads.post(site, "a Big Win")
     assert row.status is Status.PENDING
@@ -114,11 +114,11 @@ def test_a_rule_is_tried_without_effect_then_saved_changed_and_removed(
     form = dict.fromkeys(("words", *fields), "")
     form |= {"action": "spam", "links": "2", "approved_under": "3"}
     desk.settle("/rules", act="put", id="bets", **form)  # type: ignore[arg-type]
-    (rule,) = rulebook.read("demo").rules
+    (rule,) = rulebook.from_store("demo").rules
     assert (rule.action, rule.words, rule.links, rule.is_on) == ("spam", (), 2, False)
     assert "more than 2 links; fewer than 3 approved comments" in desk.page("/rules")
     desk.settle("/rules/remove", id="bets")
-    assert rulebook.read("demo").rules == ()
+    assert rulebook.from_store("demo").rules == ()
     assert [each.verb for each in audit_log.log("demo")] == ["remove-rule", "put-rule", "put-rule"]
     assert desk.client.get(f"{DESK}/rules?rule=bets").status_code == 404
 
@@ -139,7 +139,7 @@ def test_a_rule_is_tried_without_effect_then_saved_changed_and_removed(
 )  # fmt: skip
 def test_an_invalid_rule_is_refused(desk: Desk, form: dict[str, str]) -> None:
     desk.settle("/rules", status=400, **form)
-    assert rulebook.read("demo").rules == ()
+    assert rulebook.from_store("demo").rules == ()
 
 
 def test_fields_for_several_values_say_how_to_separate_them(owner: Desk) -> None:
@@ -221,7 +221,7 @@ def test_an_owner_changes_the_options_for_readers_and_the_log_names_them(
 
 def test_an_owner_sets_the_policy_and_a_moderator_cannot(owner: Desk, desk: Desk) -> None:
     owner.settle("/settings/policy", policy="first", close_after="90", reports="5")
-    book = rulebook.read("demo")
+    book = rulebook.from_store("demo")
     assert (book.policy, book.close_after, book.reports) == (Policy.FIRST, 90, 5)
     for form in (
         {"policy": "none", "close_after": "0", "reports": "0"},
@@ -233,7 +233,7 @@ def test_an_owner_sets_the_policy_and_a_moderator_cannot(owner: Desk, desk: Desk
     desk.settle("/settings", origins="https://evil.example", status=403)
     assert desk.client.get(f"{DESK}/settings").status_code == 403
     assert "Settings" not in desk.page("/queue")
-    assert rulebook.read("demo") == book
+    assert rulebook.from_store("demo") == book
 
 
 def test_a_log_entry_is_undone_once_and_only_on_its_own_site(
@@ -376,7 +376,7 @@ def test_dead_letters_are_shown_to_owners_of_the_service_and_resolved(
         assert f'value="{event}"' in page
     owner.settle("/letters", desk="/admin/health", act="revive", id=events[0])
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[1])
-    assert dead_letters.waiting(now()).dead == 0
+    assert dead_letters.count_waiting(now()).dead == 0
     assert not dead_letters.show(events[0]).is_dead
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[1], status=404)
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=409)
@@ -413,7 +413,7 @@ def _fail(event: str) -> None:
     def body() -> None:
         (row,) = outbox.read([event])
         later = now() + timedelta(days=30)
-        transactions.apply(outbox.postpone(row, "nobody is there", now=later))
+        transactions.apply(outbox.postpone_writes(row, "nobody is there", now=later))
 
     transactions.transaction(body)
 

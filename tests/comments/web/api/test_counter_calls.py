@@ -64,13 +64,13 @@ def test_counters_say_what_they_count_and_when_they_are_complete(
             "counters": [{"name": "filed", "counts": counts, "complete": complete}]
         }
         assert answer(client, token, NUMBERS)["complete"] is complete
-        declared_backfill.run("demo")
+        declared_backfill.complete("demo")
 
 
 def test_the_numbers_are_listed_by_their_keys_as_json_and_csv(
     client: FlaskClient, token: str
 ) -> None:
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     found = answer(client, token, f"{NUMBERS}&under=Sport")
     line = {"day": "2026-01-02", "thread": "", "author": "", "number": 1}
     assert found["numbers"] == [
@@ -81,7 +81,7 @@ def test_the_numbers_are_listed_by_their_keys_as_json_and_csv(
 
 
 def test_pages_contain_each_number_once(client: FlaskClient, token: str) -> None:
-    declared_backfill.run("demo")
+    declared_backfill.complete("demo")
     whole, found, cursor = answer(client, token, NUMBERS)["numbers"], [], ""
     while cursor is not None:
         page = answer(client, token, f"{NUMBERS}&limit=1{cursor and f'&cursor={cursor}'}")

@@ -188,11 +188,11 @@ def test_an_erased_reader_is_in_no_set_and_the_export_lists_what_they_followed(
     assert answer(client.get(FOLLOWED, headers=guest("ann")))["threads"] == []
     assert answer(client.get(HERE, headers=guest("bob"))) == {"following": True, "followers": 1}
     with open_store.context():
-        asking = set_search.asking()
+        asking = set_search.sets_to_compact()
         assert sorted(each.text for each in asking) == ["thread:demo/t", "thread:demo/u"]
         for name in asking:
             assert set_compaction.compact(name)
-        assert list(set_search.naming("~g:ann")) == []
+        assert list(set_search.sets_with("~g:ann")) == []
         assert list(membership.every(thread_followers.set_of(NAME), limit=9)) == ["~g:bob"]
     deliver(open_store)
     with open_store.context():

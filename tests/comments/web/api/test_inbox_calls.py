@@ -182,4 +182,4 @@ def test_an_inbox_is_exported_and_erased_with_its_author(
     assert answer(client.delete(ME, headers=bearer(ann)))["done"] is True
     assert answer(client.get(ME, headers=bearer(ann)))["inbox"] == []
     with open_store.context():
-        assert set_search.known() == []
+        assert set_search.stored_texts() == []

@@ -236,7 +236,7 @@ def test_the_author_of_a_comment_is_banned_and_the_ban_lifted(
     headers = moderators.bearer(token)
     banned = client.put(path, json={"days": 7, "reason": "enough"}, headers=headers)
     assert banned.get_json() == {"status": "banned"}
-    (ban,) = rulebook.read("demo").bans
+    (ban,) = rulebook.from_store("demo").bans
     # The network of a ban is data that only the console uses.
     assert (ban.known.network, ban.known.mailbox, ban.known.comment) == (
         "",
@@ -249,7 +249,7 @@ def test_the_author_of_a_comment_is_banned_and_the_ban_lifted(
     )  # fmt: skip
     assert refused.status_code == 403
     assert client.delete(path, headers=headers).get_json() == {"status": "unbanned"}
-    assert rulebook.read("demo").bans == ()
+    assert rulebook.from_store("demo").bans == ()
     assert_refused(client.delete(path, headers=headers), 404, "ban-not-found")
 
 
@@ -260,7 +260,7 @@ def test_a_ban_takes_no_network_and_no_mailbox(
     path = f"{api_requests.ONE}{comment}/ban"
     answer = client.put(path, json=more, headers=moderators.bearer(token))
     assert (answer.status_code, answer.get_json()["field"]) == (400, next(iter(more)))
-    assert rulebook.read("demo").bans == ()
+    assert rulebook.from_store("demo").bans == ()
 
 
 def test_a_moderator_replies_as_staff_and_gets_no_token(
@@ -289,7 +289,7 @@ def test_a_token_is_refused_on_other_sites(
     ):
         assert_refused(answer, 401, "token-of-other-site")
     assert decisions.case("blog", theirs).comment.status is Status.APPROVED
-    assert rulebook.read("blog").bans == ()
+    assert rulebook.from_store("blog").bans == ()
     assert decide(client, token, comment).status_code == 200
 
 

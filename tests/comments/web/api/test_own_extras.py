@@ -228,5 +228,5 @@ def test_votes_that_are_counted_cost_no_reads(
         assert process.client.get(VOTES, headers=voters.tokens[0]).status_code == 200
     assert cost.reads == 1  # The vote on the first comment
     with process.store.context():
-        assert not votes.waiting(records.ThreadName("demo", "t"))
+        assert not votes.waiting_comments(records.ThreadName("demo", "t"))
         assert len(list(reads.fetch(reads.Query("Vote", keys_only=True)))) == 3

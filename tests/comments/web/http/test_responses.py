@@ -100,7 +100,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     ],
 )
 def test_the_client_chooses_the_coding(header: str | None, coding: str) -> None:
-    assert content_coding.preferred(parse_accept_header(header, Accept)) == coding
+    assert content_coding.preferred_coding(parse_accept_header(header, Accept)) == coding
 
 
 @pytest.mark.parametrize("way", WAYS)

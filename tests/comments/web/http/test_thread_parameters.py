@@ -105,11 +105,11 @@ def test_any_query_gives_a_thread_or_bad_input(query: bytes) -> None:
 def test_the_number_of_a_page_is_split_from_the_thread(
     query: bytes, rest: bytes, number: str | None
 ) -> None:
-    assert thread_parameters.page_number_apart(query) == (rest, number)
+    assert thread_parameters.split_page_number(query) == (rest, number)
 
 
 @pytest.mark.parametrize("query", [b"thread=a&page=1&page=2", b"thread=a&page=%ff"])
 def test_two_page_numbers_or_undecodable_ones_are_refused(query: bytes) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        thread_parameters.page_number_apart(query)
+        thread_parameters.split_page_number(query)
     assert caught.value.field == "page"

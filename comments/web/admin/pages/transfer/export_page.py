@@ -41,7 +41,7 @@ def download(site_id: str) -> flask.Response:
     buffer = io.BytesIO()
 
     @contextlib.contextmanager
-    def packed() -> Iterator[gzip.GzipFile]:
+    def open_gzip() -> Iterator[gzip.GzipFile]:
         buffer.seek(0)
         buffer.truncate()
         with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", mtime=0) as file:
@@ -54,7 +54,7 @@ def download(site_id: str) -> flask.Response:
         site_visit.settings().secret,
         datetime.now(UTC),
     )
-    run.write(packed)
+    run.write(open_gzip)
     name = export_folder.file_name(visit.site.id, _EXTENSIONS[query.format], run.now)
     response = flask.Response(buffer.getvalue(), content_type="application/gzip")
     response.headers.set("Content-Disposition", "attachment", filename=name)

@@ -52,9 +52,9 @@ def decide(site_id: str) -> flask.Response:
     try:
         _carry_out(visit, sent.act, sent.upload, mapping)
     except errors.Conflict:
-        return site_visit.done(visit, "imports", "changed")
+        return site_visit.redirect_with_notice(visit, "imports", "changed")
     upload_worker.nudge()
-    return signed_in.go(f"admin/sites/{site.id}/imports")
+    return signed_in.redirect_to(f"admin/sites/{site.id}/imports")
 
 
 def _mapping(site: str, upload_id: str) -> tuple[str, ...] | None:
@@ -77,20 +77,20 @@ def _carry_out(visit: site_visit.Visit, act: str, upload: str, mapping: tuple[st
 def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:
     """Show the page, or after a mapping that is not valid the problem with this mapping."""
     now = datetime.now(UTC)
-    imports = import_journal.of(visit.site.id)
+    imports = import_journal.recent_imports(visit.site.id)
     response = site_visit.page(
         "imports.html",
         visit,
         imports=[
-            (each, each.goes_on(now), each.undoing is None and each.can_be_undone(now))
-            for each in imports
+            (entry, entry.may_still_run(now), entry.undoing is None and entry.can_be_undone(now))
+            for entry in imports
         ],
-        is_undoing=any(each.is_being_undone for each in imports),
-        upload=_shown(upload_store.get(visit.site.id), imports),
+        is_undoing=any(entry.is_being_undone for entry in imports),
+        upload=_upload_to_show(upload_store.get(visit.site.id), imports),
         problem=problem,
         mapping=mapping,
-        titles={each.name: each.title for each in format_registry.FORMATS},
-        uploadable=[each.title for each in format_registry.FORMATS],
+        titles={entry.name: entry.title for entry in format_registry.FORMATS},
+        uploadable=[entry.title for entry in format_registry.FORMATS],
         exports=export_page.comments_of(visit.site.id) <= export_page.MOST_COMMENTS,
         most_exported=export_page.MOST_COMMENTS,
         most_bytes=upload_store.MOST_BYTES,
@@ -100,11 +100,11 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
     return response
 
 
-def _shown(
+def _upload_to_show(
     upload: upload_store.Upload | None, imports: Sequence[import_journal.Import]
 ) -> upload_store.Upload | None:
     """Return the upload; None if its import is complete and may have been undone since."""
     if upload is None or upload.state is not upload_store.UploadState.DONE:
         return upload
-    undone = (each.undoing for each in imports if each.undoing is not None)
+    undone = (entry.undoing for entry in imports if entry.undoing is not None)
     return None if any(moment > upload.at for moment in undone) else upload

@@ -23,12 +23,12 @@ def show(site_id: str) -> flask.Response:
     query = query_strings.read(admin_queries.ImportQuery)
     site, now = visit.site.id, datetime.now(UTC)
     try:
-        found = import_journal.get(site, query.id)
-        import_undo.check(site, found, now)
+        stored = import_journal.get(site, query.id)
+        import_undo.check(site, stored, now)
     except errors.ImportRefused as error:
-        return _refused(visit, error)
-    preview = import_undo.preview(site, found.id)
-    return site_visit.page("undo.html", visit, found=found, preview=preview, problem="")
+        return _refusal(visit, error)
+    preview = import_undo.preview(site, stored.id)
+    return site_visit.page("undo.html", visit, found=stored, preview=preview, problem="")
 
 
 @blueprint.post("/imports/undo")
@@ -40,11 +40,11 @@ def begin(site_id: str) -> flask.Response:
     try:
         import_undo.start(visit.site.id, sent.id, act, now=datetime.now(UTC), steps=_STEPS)
     except errors.ImportRefused as error:
-        return _refused(visit, error)
-    return signed_in.go(f"admin/sites/{visit.site.id}/imports")
+        return _refusal(visit, error)
+    return signed_in.redirect_to(f"admin/sites/{visit.site.id}/imports")
 
 
-def _refused(visit: site_visit.Visit, error: errors.ImportRefused) -> flask.Response:
+def _refusal(visit: site_visit.Visit, error: errors.ImportRefused) -> flask.Response:
     response = site_visit.page("undo.html", visit, found=None, problem=labels.problem(error))
     response.status_code = 409
     return response

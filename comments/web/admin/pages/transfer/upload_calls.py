@@ -67,7 +67,9 @@ def status(site_id: str) -> flask.Response:
     upload = upload_store.get(visit.site.id)
     if upload is None:
         return flask.jsonify(state="", seen=0, total=0, left="")
-    running = [each for each in import_journal.of(visit.site.id) if each.added is None]
+    running = [
+        entry for entry in import_journal.recent_imports(visit.site.id) if entry.added is None
+    ]
     seen = running[0].seen if running else 0
     left = labels.time_left(running[0].seconds_left) if running else ""
     return flask.jsonify(state=upload.state.value, seen=seen, total=upload.comments, left=left)

@@ -93,7 +93,7 @@ class Undos(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(sorted(FILES)))
     def bring(self, name: str) -> None:
-        is_undoing = any(each.is_being_undone for each in import_journal.every("garden"))
+        is_undoing = any(each.is_being_undone for each in import_journal.all_imports("garden"))
         try:
             undone.brought(self._files[name])
         except errors.ImportRefused:
@@ -137,7 +137,7 @@ class Undos(RuleBasedStateMachine):
         rows = sorted(self._rows())
         if rows:
             one = data.draw(st.sampled_from(rows))
-            decisions.bulk("garden", [one], verb, sample_threads.ADA, now=NOW)
+            decisions.decide_many("garden", [one], verb, sample_threads.ADA, now=NOW)
 
     @rule(data=st.data(), voter=st.sampled_from(["eve", "kim"]), value=st.sampled_from([1, -1, 0]))
     def vote(self, data: st.DataObject, voter: str, value: int) -> None:
@@ -161,7 +161,7 @@ class Undos(RuleBasedStateMachine):
             name = data.draw(st.sampled_from(names))
             folded = compactor.compact(undone.SCHEME, name)
             if folded is not None:
-                self._folded.append((folded, leftovers.sweep(name)))
+                self._folded.append((folded, leftovers.orphans(name)))
 
     @precondition(lambda self: self._folded)
     @rule()
@@ -173,7 +173,9 @@ class Undos(RuleBasedStateMachine):
 
     @rule(data=st.data(), steps=st.integers(1, 4))
     def begin(self, data: st.DataObject, steps: int) -> None:
-        found = [each.id for each in import_journal.of("garden") if each.undoing is None]
+        found = [
+            each.id for each in import_journal.recent_imports("garden") if each.undoing is None
+        ]
         if found:
             one = data.draw(st.sampled_from(sorted(found)))
             undone.begin(import_journal.get("garden", one))
@@ -202,7 +204,7 @@ class Undos(RuleBasedStateMachine):
         A later undo leaves the tombstones of an earlier one, even if it removes what needs them.
         """
         added, leaving = set[str](), set[str]()
-        for each in import_journal.every("garden"):
+        for each in import_journal.all_imports("garden"):
             for _, batch in import_journal.batches("garden", each.id):
                 (added if each.undoing is None else leaving).update(batch.ids)
         rows = self._rows()
@@ -217,7 +219,7 @@ class Undos(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            for each in import_journal.of("garden"):
+            for each in import_journal.recent_imports("garden"):
                 if each.undone is None:
                     undone.undo(each)
                     self.only_imports_in_force_are_stored()

@@ -211,7 +211,7 @@ def test_a_real_export_is_undone_and_imported_again(site: records.Site) -> None:
             sample_exports.write(plan, 3)
         undone.deliver()
         undone.settle()
-        found = next(each for each in import_journal.of("garden") if not each.undone)
+        found = next(each for each in import_journal.recent_imports("garden") if not each.undone)
         rows = sample_exports.rows()
         shown.append([(row.id, row.sort_hash, row.html, row.status, row.listed) for row in rows])
         done = undone.undo(found, sample_exports.NOW)

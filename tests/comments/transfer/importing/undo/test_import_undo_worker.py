@@ -63,7 +63,7 @@ def found(garden: records.Site, server: Server, tmp_path: Path) -> import_journa
     server.work()
     undone.settle()
     server.work(compactor.GRACE)
-    assert due_threads.due(NOW) == []
+    assert due_threads.find(NOW) == []
     return found
 
 
@@ -177,6 +177,6 @@ def test_the_second_call_of_cron_ends_an_undo(
     for _ in range(2):
         assert stored(found).is_being_undone
         instance = scheduler.Scheduler(clock=clock, now=lambda: NOW)
-        instance.visit(scheduler.look(NOW), wait)
+        instance.compact_and_clear(scheduler.find_due_work(NOW), wait)
         import_undo.finish(now=NOW)
     assert not stored(found).is_being_undone

@@ -61,4 +61,6 @@ def test_no_import_begins_while_another_is_being_undone(
 
 
 def store(changed: import_journal.Import) -> None:
-    transactions.transaction(lambda: transactions.apply(import_journal.store("garden", changed)))
+    transactions.transaction(
+        lambda: transactions.apply(import_journal.import_writes("garden", changed))
+    )

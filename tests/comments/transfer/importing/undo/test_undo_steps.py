@@ -111,7 +111,7 @@ def test_an_interrupted_import_can_be_undone(
 ) -> None:
     monkeypatch.setattr(running_import.RunningImport, "end", lambda _: None)
     undone.brought(path, NOW - timedelta(hours=1))
-    (found,) = import_journal.of("garden")
+    (found,) = import_journal.recent_imports("garden")
     assert found.added is None
     assert undone.undo(found).removed == len(EXPORT)
     assert undone.bodies() == {}
