@@ -77,6 +77,30 @@ _QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites|moderate/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
+# Requests to the API, then pages for readers, sign-in and owners, then jobs.
+_BLUEPRINTS = (
+    comment_calls.blueprint,
+    own_data.blueprint,
+    follow_calls.blueprint,
+    inbox_calls.blueprint,
+    moderator_calls.blueprint,
+    statistics_calls.blueprint,
+    service_pages.blueprint,
+    example_pages.blueprint,
+    embed.blueprint,
+    plain_posting.blueprint,
+    feed_views.blueprint,
+    subscription_page.blueprint,
+    moderation_link_page.blueprint,
+    home_page.blueprint,
+    account_pages.blueprint,
+    provider_login.blueprint,
+    login_code_page.blueprint,
+    login_window_page.blueprint,
+    moderation_window_page.blueprint,
+    *blueprints.BLUEPRINTS,
+    cron.blueprint,
+)
 _log = logging.getLogger("flatthread")
 
 
@@ -94,28 +118,8 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
-    for calls in (
-        comment_calls,
-        own_data,
-        follow_calls,
-        inbox_calls,
-        moderator_calls,
-        statistics_calls,
-    ):
-        app.register_blueprint(calls.blueprint)
-    for pages in (service_pages, example_pages, embed, plain_posting, feed_views):
-        app.register_blueprint(pages.blueprint)
-    app.register_blueprint(subscription_page.blueprint)
-    app.register_blueprint(moderation_link_page.blueprint)
-    app.register_blueprint(home_page.blueprint)
-    app.register_blueprint(account_pages.blueprint)
-    app.register_blueprint(provider_login.blueprint)
-    app.register_blueprint(login_code_page.blueprint)
-    app.register_blueprint(login_window_page.blueprint)
-    app.register_blueprint(moderation_window_page.blueprint)
-    for blueprint in blueprints.BLUEPRINTS:
+    for blueprint in _BLUEPRINTS:
         app.register_blueprint(blueprint)
-    app.register_blueprint(cron.blueprint)
     app.register_error_handler(Exception, problems.answer)
     app.after_request(security_headers.add)
     served = _inside(store, response_cache.Replays(app.wsgi_app))
