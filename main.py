@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from comments import errors, logs
-from comments.cli import commands
+from comments.cli import command_table
 
 if TYPE_CHECKING:
     import flask
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> "flask.Flask":
 def commands_app() -> "flask.Flask":
     """Make the application that only has commands."""
     logs.to_stderr(sys.stderr, sys.stdout)
-    return commands.create_app(_open, _data_files)
+    return command_table.create_app(_open, _data_files)
 
 
 def _serving() -> "flask.Flask":

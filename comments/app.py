@@ -22,7 +22,7 @@ import flatthread
 from comments import config
 from comments.accounts import first_owner
 from comments.accounts.links import invitations
-from comments.cli import commands
+from comments.cli import command_table
 from comments.domain import records
 from comments.events import backlog
 from comments.limits import usage
@@ -33,7 +33,7 @@ from comments.store.folder import server_address
 from comments.upkeep import background_worker, cloud_tasks, wiring
 from comments.upkeep.backups import backup_process
 from comments.web import cron
-from comments.web.admin import account_pages, blueprints, home_page, provider_login
+from comments.web.admin import blueprints, home_page
 from comments.web.api import (
     comment_calls,
     follow_calls,
@@ -42,28 +42,26 @@ from comments.web.api import (
     own_data,
     statistics_calls,
 )
+from comments.web.embedding import embed, feed_views, plain_posting
 from comments.web.http import (
     context,
     cors,
     gate,
-    page_text,
     problems,
     response_cache,
     security_headers,
     url_rules,
 )
 from comments.web.http.decode import paths
-from comments.web.public import (
-    embed,
-    example_pages,
-    feed_views,
+from comments.web.mailed import moderation_link_page, subscription_page
+from comments.web.rendering import page_text
+from comments.web.service import example_pages, service_pages
+from comments.web.sign_in import (
+    account_pages,
     login_code_page,
     login_window_page,
-    moderation_link_page,
     moderation_window_page,
-    plain_posting,
-    service_pages,
-    subscription_page,
+    provider_login,
 )
 
 if TYPE_CHECKING:
@@ -124,7 +122,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app.after_request(security_headers.add)
     served = _inside(store, response_cache.Replays(app.wsgi_app))
     app.wsgi_app = gate.Gate(served, settings)  # type: ignore[method-assign]
-    commands.register(app)
+    command_table.register(app)
     return app
 
 

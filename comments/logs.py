@@ -2,7 +2,7 @@
 
     {"time":"2026-01-02T03:04:05.678Z","severity":"ERROR","logger":"comments.web.http.problems",
      "message":"GET /embed/<site_id> failed: 500","error":"ValueError",
-     "at":["comments/web/public/embed.py:44 page","comments/reading/thread_pages.py:88 listing"]}
+     "at":["comments/web/embedding/embed.py:44 page","comments/reading/thread_pages.py:88 listing"]}
 
 The field names follow Cloud Logging. The log must reveal nothing about people who write or read
 comments: no text, address, network or token.

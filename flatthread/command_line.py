@@ -7,7 +7,7 @@ import flask
 import flask.cli
 
 import flatthread
-from comments.cli import commands
+from comments.cli import command_table
 
 
 @click.command()
@@ -48,7 +48,7 @@ def serve(host: str, port: int) -> None:
     service.run(address)
 
 
-@click.group(name="flatthread", commands=[serve, *commands.COMMANDS])
+@click.group(name="flatthread", commands=[serve, *command_table.COMMANDS])
 @click.version_option(flatthread.__version__, message="%(prog)s %(version)s")
 def group() -> None:
     """Serve the comments of websites, and manage them."""

@@ -1,4 +1,4 @@
-"""Define the commands of `flatthread`, one module for each noun.
+"""The commands of `flatthread`, and what they share.
 
-`commands` lists the entry points; `console` opens the store and reports errors in one line.
+`command_table` lists the commands; `console` opens the store and reports errors in one line.
 """

@@ -92,7 +92,7 @@ class Cast:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class OwnVotes:
+class PlacedVotes:
     """A voter's votes on a thread's comments. `last` is where to continue, or None at the end."""
 
     votes: dict[str, int]
@@ -308,7 +308,7 @@ def _uncounted_sum(row: comment_rows.CommentRow) -> int:
 
 def own(
     name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int
-) -> OwnVotes:
+) -> PlacedVotes:
     """List a voter's votes on a thread's comments, in at most two keys-only queries.
 
     `after` is the position at which an earlier call ended: a sign and a comment.
@@ -323,7 +323,7 @@ def own(
             pairs += ((sign, comment_id) for comment_id in _on(name, voter, value, start, left))
     more = len(pairs) > limit
     values = {sign: value for value, sign in _SIGNS.items()}
-    return OwnVotes(
+    return PlacedVotes(
         {comment: values[sign] for sign, comment in pairs[:limit]},
         pairs[limit - 1] if more else None,
     )

@@ -28,7 +28,7 @@ from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.store import connection
 from comments.upkeep import scheduler, wiring
-from comments.web.public import service_pages
+from comments.web.service import service_pages
 from tests.browser.moderator_page import ROOT, Hold, widget
 from tests.support import optional_tools
 from tests.support.histories import counter_oracle

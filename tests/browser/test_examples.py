@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from comments.web.public import example_pages
+from comments.web.service import example_pages
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say
 from tests.support.html import accessibility

@@ -5,7 +5,7 @@ import gzip
 import pytest
 from flask.testing import FlaskClient
 
-from comments.web.public import service_pages
+from comments.web.service import service_pages
 from tests.browser.conftest import built
 
 # Limits in bytes as sent: for the scripts and styles that a reader needs, for the texts, and for

@@ -34,7 +34,7 @@ from comments.domain.text import cleaning, imported_html, rendering, sanitizing
 from comments.domain.text.addresses import mail_addresses
 from comments.moderation.policy import rules
 from comments.notifications.mail import compose, plain_words
-from comments.web.public import json_ld
+from comments.web.embedding import json_ld
 from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import datastores, every_route

@@ -35,7 +35,7 @@ from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import account_rows
 from comments.transfer import personal_data
-from comments.web.public import service_pages
+from comments.web.service import service_pages
 from tests.support import datastores
 from tests.support.every_route import ROWS, SETTINGS, AllRoles, Row, opened, path_of
 from tests.support.people import account_holders, provider_login

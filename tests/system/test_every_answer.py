@@ -18,9 +18,9 @@ import pytest
 from werkzeug.test import TestResponse
 
 from comments import config, errors
-from comments.web.admin import signed_in
 from comments.web.http import context, security_headers
-from comments.web.public import service_pages
+from comments.web.service import service_pages
+from comments.web.sign_in import signed_in
 from tests.comments.web.http.test_cors import FOREIGN
 from tests.support.every_route import ROWS, AllRoles, Row, path_of
 

@@ -17,7 +17,7 @@ from comments.domain.text import cleaning
 from comments.limits.site_request import SiteRequest
 from comments.moderation import decisions
 from comments.posting import admission, new_comment
-from comments.web.public import nesting
+from comments.web.rendering import nesting
 from tests.support.every_route import ROWS, AllRoles, Row, path_of
 from tests.support.html import html_reader
 from tests.support.threads import sample_threads

@@ -10,7 +10,7 @@ import dataclasses
 import pytest
 
 from comments.accounts import accounts
-from comments.web.admin import signed_in
+from comments.web.sign_in import signed_in
 from tests.support import store_snapshot
 from tests.support.every_route import CALLERS, ROWS, AllRoles, Row
 from tests.support.people import account_holders, api_requests

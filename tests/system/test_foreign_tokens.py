@@ -24,7 +24,7 @@ from comments.store import connection, reads
 from comments.store.models import subscription_rows
 from comments.transfer import personal_data
 from comments.tree import votes
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support import store_snapshot
 from tests.support.people import account_holders, api_requests
 from tests.support.people.account_holders import SECRET

@@ -7,7 +7,7 @@ import pytest
 
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes
-from comments.web.admin import signed_in
+from comments.web.sign_in import signed_in
 from tests.support import store_snapshot
 from tests.support.every_route import ROWS, AllRoles, Row
 from tests.support.people import account_holders, moderators

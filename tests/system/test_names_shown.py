@@ -26,7 +26,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.store.models import comment_rows
 from comments.upkeep import wiring
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support import stored_state
 from tests.support.people import account_holders, api_requests, site_tokens
 from tests.support.people.account_holders import OWNER, SECRET

@@ -17,7 +17,7 @@ from comments.domain import records
 from comments.domain.records import Policy
 from comments.moderation.policy import policy_changes
 from comments.moderation.policy.rules import Action, Rule
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from comments.web.http import context
 from tests.support import datastores, prepared_stores
 from tests.support.people import api_requests

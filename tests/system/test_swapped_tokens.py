@@ -28,8 +28,8 @@ from comments.notifications import double_opt_in, form_tokens, moderation_links
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.store import connection, transactions
-from comments.web.admin import signed_in
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
+from comments.web.sign_in import signed_in
 from tests.support import datastores, store_snapshot
 from tests.support.every_route import ROWS
 from tests.support.outside import mail_server

@@ -1,5 +1,5 @@
-"""The admin console: sign-in, accounts, and the pages where owners and moderators manage a site.
+"""The admin console: the pages where owners and moderators manage a site.
 
-`current_account` finds the session and guards every page. Every page of a site first calls
-`site_visit.enter`. `pages` contains one module per page, and `labels` contains the texts.
+Every page of a site first calls `site_visit.enter`. `pages` contains one module per page.
+`sign_in` contains what guards every page, and `rendering.labels` the texts.
 """

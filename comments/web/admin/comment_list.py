@@ -12,8 +12,8 @@ from comments.moderation import reports, review_queue
 from comments.moderation.classifiers import classifier_answers
 from comments.store.models import counter_rows
 from comments.threads import naming, thread_info
-from comments.web.admin import decision_forms, labels
-from comments.web.public import nesting
+from comments.web.admin import decision_forms
+from comments.web.rendering import labels, nesting
 
 _COUNTED = (Status.APPROVED, Status.PENDING, Status.SPAM, Status.REJECTED, Status.HIDDEN)
 

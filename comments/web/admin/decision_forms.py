@@ -22,8 +22,9 @@ from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.moderation import decisions, review_queue
 from comments.store.models import comment_rows
-from comments.web.admin import labels, site_visit
+from comments.web.admin import site_visit
 from comments.web.http.decode import forms
+from comments.web.rendering import labels
 
 _CHOICE = re.compile(r"c\.([a-z2-7]{26})")
 _REVISION = re.compile(r"[1-9][0-9]{0,8}")

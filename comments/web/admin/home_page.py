@@ -18,9 +18,11 @@ from comments.domain.ids import site_ids
 from comments.domain.moderation import roles
 from comments.domain.text.addresses import web_origins
 from comments.sites import site_settings, site_setup
-from comments.web.admin import admin_queries, labels, signed_in
+from comments.web.admin import admin_queries
 from comments.web.http import context
 from comments.web.http.decode import forms
+from comments.web.rendering import labels
+from comments.web.sign_in import signed_in
 
 blueprint = flask.Blueprint("home", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)

@@ -12,8 +12,8 @@ from comments.domain import records
 from comments.domain.moderation import roles
 from comments.events import audit_log
 from comments.sites import site_settings
-from comments.web.admin import signed_in
 from comments.web.http import context
+from comments.web.sign_in import signed_in
 
 # The notices that each page can show at its top after a change (`redirect_with_notice`).
 NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone")

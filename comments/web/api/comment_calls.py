@@ -23,16 +23,10 @@ from comments.reading import full_thread, listings, thread_pages
 from comments.sites import site_settings
 from comments.tree.counters import leaderboard, totals
 from comments.tree.lists import listed_comments, slugs
-from comments.web.api import api_callers, list_queries, moderation_calls, openapi
-from comments.web.http import (
-    context,
-    cors,
-    problems,
-    request_shapes,
-    response_shapes,
-    responses,
-)
-from comments.web.http.decode import json_bodies, preconditions, query_strings
+from comments.web.api import list_queries, moderation_calls, openapi
+from comments.web.api.callers import api_callers
+from comments.web.http import context, cors, problems, response_shapes, responses
+from comments.web.http.decode import json_bodies, preconditions, query_strings, request_shapes
 
 blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
 blueprint.register_blueprint(moderation_calls.blueprint)

@@ -11,9 +11,10 @@ from comments.limits.site_request import SiteRequest
 from comments.notifications import reader_follows, thread_followers
 from comments.sites import site_settings
 from comments.threads import thread_info
-from comments.web.api import api_callers, comment_calls
-from comments.web.http import context, cors, request_shapes, response_shapes, responses
-from comments.web.http.decode import query_strings
+from comments.web.api import comment_calls
+from comments.web.api.callers import api_callers
+from comments.web.http import context, cors, response_shapes, responses
+from comments.web.http.decode import query_strings, request_shapes
 
 blueprint = flask.Blueprint("following", __name__, url_prefix="/api/v1")
 blueprint.before_request(comment_calls.admit)

@@ -12,10 +12,11 @@ from comments.notifications import inbox
 from comments.reading import thread_pages
 from comments.sites import site_settings
 from comments.threads import thread_info
-from comments.web.api import api_callers, comment_calls
-from comments.web.http import context, cors, request_shapes, response_shapes, responses
-from comments.web.http.decode import json_bodies, query_strings
-from comments.web.public import nesting
+from comments.web.api import comment_calls
+from comments.web.api.callers import api_callers
+from comments.web.http import context, cors, response_shapes, responses
+from comments.web.http.decode import json_bodies, query_strings, request_shapes
+from comments.web.rendering import nesting
 
 blueprint = flask.Blueprint("inbox", __name__, url_prefix="/api/v1")
 blueprint.before_request(comment_calls.admit)

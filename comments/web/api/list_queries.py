@@ -9,7 +9,7 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.reading import thread_pages
-from comments.web.http import request_shapes
+from comments.web.http.decode import request_shapes
 
 _NOT_WITH_ALL = ("cursor", "parent", "around", "slug", "page", "offset")
 _EXCLUDED_START = {

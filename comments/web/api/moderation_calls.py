@@ -17,16 +17,9 @@ from comments.moderation import decisions
 from comments.moderation.classifiers import classifier_requests
 from comments.posting import file_report, own_comment
 from comments.sites import site_settings
-from comments.web.api import api_callers
-from comments.web.http import (
-    context,
-    cors,
-    problems,
-    request_shapes,
-    response_shapes,
-    responses,
-)
-from comments.web.http.decode import json_bodies, query_strings
+from comments.web.api.callers import api_callers
+from comments.web.http import context, cors, problems, response_shapes, responses
+from comments.web.http.decode import json_bodies, query_strings, request_shapes
 
 # This blueprint is nested in that of `comment_calls`, whose checks run first.
 blueprint = flask.Blueprint("verdicts", __name__)

@@ -19,14 +19,10 @@ from comments.moderation import bans, decisions, review_queue
 from comments.moderation.policy import policy_changes
 from comments.posting import new_comment
 from comments.sites import site_settings
-from comments.web.api import api_callers, comment_calls, moderator_callers
-from comments.web.http import (
-    context,
-    request_shapes,
-    response_shapes,
-    responses,
-)
-from comments.web.http.decode import json_bodies, preconditions, query_strings
+from comments.web.api import comment_calls
+from comments.web.api.callers import api_callers, moderator_callers
+from comments.web.http import context, response_shapes, responses
+from comments.web.http.decode import json_bodies, preconditions, query_strings, request_shapes
 
 blueprint = moderator_callers.blueprint("moderator")
 

@@ -11,7 +11,9 @@ import msgspec
 from comments.domain.crypto import proof_of_work
 from comments.transfer import personal_data
 from comments.tree.counters import audience_scan
-from comments.web.http import request_shapes, response_shapes, statistics_shapes
+from comments.web.api import statistics_shapes
+from comments.web.http import response_shapes
+from comments.web.http.decode import request_shapes
 
 Json: TypeAlias = dict[str, Any]
 

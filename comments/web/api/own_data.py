@@ -15,15 +15,10 @@ from comments.domain.crypto import keyed_hashes
 from comments.posting import cast_vote
 from comments.sites import site_settings
 from comments.transfer import personal_data
-from comments.web.api import api_callers, comment_calls
-from comments.web.http import (
-    context,
-    cors,
-    request_shapes,
-    response_shapes,
-    responses,
-)
-from comments.web.http.decode import json_bodies, query_strings
+from comments.web.api import comment_calls
+from comments.web.api.callers import api_callers
+from comments.web.http import context, cors, response_shapes, responses
+from comments.web.http.decode import json_bodies, query_strings, request_shapes
 
 blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
 blueprint.before_request(comment_calls.admit)

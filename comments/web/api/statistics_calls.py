@@ -22,9 +22,10 @@ from comments.domain.reports import tables
 from comments.sites import site_settings
 from comments.tree.counters import audience_scan, statistics
 from comments.tree.counters.declared import declarations, declared_reports
-from comments.web.api import moderator_callers
-from comments.web.http import context, request_shapes, responses, statistics_shapes
-from comments.web.http.decode import query_strings
+from comments.web.api import statistics_shapes
+from comments.web.api.callers import moderator_callers
+from comments.web.http import context, responses
+from comments.web.http.decode import query_strings, request_shapes
 
 blueprint = moderator_callers.blueprint("moderator_statistics")
 

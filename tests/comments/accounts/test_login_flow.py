@@ -6,8 +6,7 @@ import pytest
 from comments import config
 from comments.accounts.oidc import login_flow
 from comments.store import connection, reads
-from comments.web.admin import signed_in
-from comments.web.public import provider_redirects
+from comments.web.sign_in import provider_redirects, signed_in
 from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import OWNER, SECRET, moderator
 from tests.support.people.account_holders import here as now

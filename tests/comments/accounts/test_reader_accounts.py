@@ -19,7 +19,7 @@ from comments.accounts import accounts, reader_accounts, site_keys
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from comments.web.http import problems
 from tests.support.people import account_holders, api_requests, site_tokens
 from tests.support.people.account_holders import SECRET, here

@@ -12,7 +12,7 @@ import click.testing
 import pytest
 
 import embedded_engine
-from comments.cli import commands
+from comments.cli import command_table
 from comments.posting import own_comment
 from comments.store import connection, reads
 from comments.store.models import conversion
@@ -53,7 +53,7 @@ def run(data: Path) -> Run:
     def never(*, creates: bool, backs_up: bool = True) -> NoReturn:
         raise AssertionError(f"a command opened the store (creates={creates})")
 
-    app = commands.create_app(never, embedded_engine.DataFiles)
+    app = command_table.create_app(never, embedded_engine.DataFiles)
     runner = app.test_cli_runner()
     return lambda *words: runner.invoke(args=[str(word) for word in words])
 

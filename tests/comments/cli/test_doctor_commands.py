@@ -17,7 +17,8 @@ import pytest
 import embedded_engine
 from comments import app as apps
 from comments import config
-from comments.cli import commands, doctor_commands
+from comments.cli import command_table
+from comments.cli.commands import doctor_commands
 from comments.domain import records
 from comments.events import message_queue
 from comments.store import connection, transactions
@@ -69,7 +70,7 @@ def run(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         def ran(**settings: str) -> Found:
             for name, value in {"FLATTHREAD_DATA": str(data), **settings}.items():
                 monkeypatch.setenv(name, value)
-            app = commands.create_app(opened, lambda: files)
+            app = command_table.create_app(opened, lambda: files)
             done = app.test_cli_runner().invoke(args=["doctor"])
             found: Found = {}
             for line in done.stdout.splitlines():

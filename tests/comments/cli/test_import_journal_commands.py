@@ -177,7 +177,9 @@ def test_the_same_file_can_be_imported_again(
 def test_an_import_whose_process_has_ended_is_interrupted(
     run: Run, imported: str, open_store: connection.Store
 ) -> None:
-    mark = "from comments.transfer.importing import import_process; print(import_process.own())"
+    mark = (
+        "from comments.transfer.importing import import_process; print(import_process.own_mark())"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", mark], check=True, capture_output=True, text=True, cwd=ROOT
     )

@@ -7,7 +7,7 @@ import sys
 import click
 import pytest
 
-from comments.cli import commands
+from comments.cli import command_table
 from tests.support import programs
 
 # Run a command line, then list the modules that it loaded on the last line of standard error.
@@ -67,7 +67,7 @@ def imported(ended: "subprocess.CompletedProcess[str]") -> set[str]:
 
 def assert_light(ended: "subprocess.CompletedProcess[str]") -> None:
     names = imported(ended)
-    assert "comments.cli.commands" in names
+    assert "comments.cli.command_table" in names
     assert not [name for name in names if name.startswith(("datastore_emulator", "google", "grpc"))]
     assert {name.split(".")[1] for name in names if name.startswith("comments.")} <= ROOMS
 
@@ -89,15 +89,15 @@ def test_help_and_refusals_import_little(line: str, status: int) -> None:
 
 
 def test_the_help_of_each_command_imports_little() -> None:
-    ended = run([str(each.name) for each in commands.COMMANDS], program=HELPS)
+    ended = run([str(each.name) for each in command_table.COMMANDS], program=HELPS)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("Usage: ") == len(commands.COMMANDS)
+    assert ended.stdout.count("Usage: ") == len(command_table.COMMANDS)
     assert_light(ended)
 
 
 def test_a_list_of_commands_imports_none_of_them() -> None:
     assert imported(run(["--help"])) == {
-        "comments.cli.commands",
+        "comments.cli.command_table",
         "comments.cli.console",
         "comments.errors",
     }
@@ -124,14 +124,16 @@ def test_completion_imports_little(words: str, found: list[str]) -> None:
     assert_light(ended)
 
 
-@pytest.mark.parametrize("command", commands.COMMANDS, ids=lambda each: str(each.name))
-def test_a_listed_command_is_the_one_that_its_module_defines(command: commands.Deferred) -> None:
+@pytest.mark.parametrize("command", command_table.COMMANDS, ids=lambda each: str(each.name))
+def test_a_listed_command_is_the_one_that_its_module_defines(
+    command: command_table.Deferred,
+) -> None:
     loaded = command.load()
     assert loaded.name == command.name
     assert loaded.get_short_help_str(200) == command.get_short_help_str(200)
 
 
 def test_every_command_is_listed_once() -> None:
-    names = [each.name for each in commands.COMMANDS]
+    names = [each.name for each in command_table.COMMANDS]
     assert len(names) == len(set(names))
-    assert all(isinstance(each.load(), click.Command) for each in commands.COMMANDS)
+    assert all(isinstance(each.load(), click.Command) for each in command_table.COMMANDS)

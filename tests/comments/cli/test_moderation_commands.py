@@ -8,7 +8,7 @@ import click.testing
 import flask
 import pytest
 
-from comments.cli import moderation_commands
+from comments.cli.commands import moderation_commands
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import audit_log

@@ -9,7 +9,7 @@ import click.testing
 import flask
 import pytest
 
-from comments.cli import webhook_commands
+from comments.cli.commands import webhook_commands
 from comments.domain import records
 from comments.domain.reports.outcomes import End, Outcome
 from comments.events import (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from comments.domain import presentation, records
 from comments.domain.text import role_names
 from comments.store import connection
-from comments.web.api import api_tokens
-from comments.web.public import nesting
+from comments.web.api.callers import api_tokens
+from comments.web.rendering import nesting
 from tests.conftest import ROOT
 from tests.support.people import account_holders, api_requests
 from tests.support.threads import sample_threads

@@ -22,7 +22,7 @@ from comments.moderation.policy.rules import Action, Rule
 from comments.sites import site_settings
 from comments.store import connection
 from comments.upkeep import background_worker
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from datastore_emulator import faults, inprocess, testing
 from tests.comments.conftest import Clock
 from tests.conftest import ROOT

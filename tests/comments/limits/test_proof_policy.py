@@ -11,7 +11,7 @@ from comments import config
 from comments.domain import records
 from comments.moderation import reports
 from comments.store import connection
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.post_times import Moment
 from tests.support.threads import sample_votes

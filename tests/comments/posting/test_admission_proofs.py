@@ -7,7 +7,7 @@ from comments.domain import records
 from comments.domain.ids import sorthash
 from comments.sites import site_settings
 from comments.store import connection
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from datastore_emulator import inprocess, testing
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.post_times import LONG, RULES, Moment, codes

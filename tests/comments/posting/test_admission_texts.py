@@ -10,7 +10,7 @@ from comments.domain import records
 from comments.moderation.policy import policy_changes
 from comments.moderation.policy.rules import Action, Rule
 from comments.store import connection, reads
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.post_times import LONG, Moment, codes
 from tests.support.people.proof_solver import post

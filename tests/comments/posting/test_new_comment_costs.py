@@ -16,7 +16,7 @@ from comments.moderation.policy import policy_changes, rulebook
 from comments.moderation.policy.rules import Action, Rule
 from comments.sites import site_settings
 from comments.store import connection
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from datastore_emulator import inprocess, testing
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.proof_solver import post

@@ -33,7 +33,7 @@ from comments.store.models import comment_rows
 from comments.tree.counters import sharding
 from comments.tree.lists import ordered_query
 from comments.upkeep.integrity import repair
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores, stored_state
 from tests.support.people import api_requests, proof_solver

@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 
 from comments.accounts import accounts
 from comments.accounts.links import invitations
-from comments.web.admin import signed_in
+from comments.web.sign_in import signed_in
 from tests.support.people.account_holders import PASSWORD, SECRET
 from tests.support.people.account_holders import here as now
 

@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from comments.accounts import accounts
 from comments.domain import records
-from comments.web.admin import signed_in
+from comments.web.sign_in import signed_in
 from tests.support.people import account_holders
 from tests.support.people.account_holders import SECRET
 

@@ -28,8 +28,8 @@ from comments.notifications import (
 )
 from comments.sites import site_settings, turnstile_settings
 from comments.store import transactions
-from comments.web.admin import signed_in
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
+from comments.web.sign_in import signed_in
 from tests.support.people import (
     account_holders,
     admin_forms,

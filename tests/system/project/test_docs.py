@@ -16,7 +16,7 @@ import pytest
 
 import flatthread
 from comments import config
-from comments.cli import commands as cli_commands
+from comments.cli import command_table as cli_commands
 from flatthread import command_line
 from tests.support import programs
 

@@ -30,7 +30,11 @@ SCRIPTS: Mapping[str, Mapping[str, str]] = {
 # Folders and files in comments.
 PYTHON = (
     "web/admin",
-    "web/public",
+    "web/embedding",
+    "web/mailed",
+    "web/rendering",
+    "web/service",
+    "web/sign_in",
     "notifications/mail/compose.py",
     "notifications/mail/comment_mail.py",
     "notifications/double_opt_in.py",

@@ -12,8 +12,9 @@ from comments.events import audit_log
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes
 from comments.store.models import comment_rows
-from comments.web.admin import admin_queries, labels, site_visit
+from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("log")
 

@@ -10,8 +10,9 @@ from comments.moderation import bans, review_queue
 from comments.moderation.policy import rulebook
 from comments.store.models import counter_rows
 from comments.tree.counters import leaderboard
-from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit
+from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
 from comments.web.http.decode import query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("authors")
 

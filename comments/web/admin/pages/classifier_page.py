@@ -12,8 +12,9 @@ from comments.domain.moderation import classifier_verdicts, roles
 from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.sites import site_settings, turnstile_settings
-from comments.web.admin import admin_queries, labels, site_visit
+from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("advisers")
 

@@ -4,8 +4,9 @@ import flask
 
 from comments.events import audit_log
 from comments.moderation import decisions, review_queue
-from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit
+from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
 from comments.web.http.decode import query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("cases")
 

@@ -7,9 +7,11 @@ import flask
 from comments.domain.moderation import roles
 from comments.events import dead_letters
 from comments.upkeep.backups import nightly_backup
-from comments.web.admin import admin_queries, labels, signed_in
+from comments.web.admin import admin_queries
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+from comments.web.sign_in import signed_in
 
 blueprint = flask.Blueprint("health", __name__, url_prefix="/admin/health")
 signed_in.protect(blueprint)

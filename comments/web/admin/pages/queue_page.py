@@ -4,8 +4,9 @@ import flask
 
 from comments.moderation import reports, review_queue
 from comments.tree.counters import totals
-from comments.web.admin import admin_queries, comment_list, decision_forms, signed_in, site_visit
+from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
 from comments.web.http.decode import query_strings
+from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("queue")
 

@@ -7,8 +7,9 @@ import msgspec
 
 from comments import errors
 from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
-from comments.web.admin import admin_queries, labels, site_visit
+from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("rules")
 

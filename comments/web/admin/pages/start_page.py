@@ -19,9 +19,10 @@ from comments.domain.text.addresses import host_names
 from comments.limits import rate_limits
 from comments.sites import page_check, site_settings, site_setup
 from comments.web import recipes
-from comments.web.admin import admin_queries, labels, site_visit
-from comments.web.http import context, page_text, request_shapes, responses
-from comments.web.http.decode import forms, query_strings
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http import context, responses
+from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.rendering import labels, page_text
 
 blueprint = site_visit.blueprint("start")
 

@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 import flask
 
 from comments.tree.counters import statistics
-from comments.web.admin import admin_queries, labels, plots, site_visit
+from comments.web.admin import admin_queries, plots, site_visit
 from comments.web.admin.pages import limit_page
 from comments.web.http.decode import query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("statistics")
 

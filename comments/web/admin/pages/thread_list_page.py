@@ -11,8 +11,9 @@ from comments.moderation import review_queue, thread_overrides
 from comments.moderation.policy import policy_changes, rulebook
 from comments.threads import thread_info
 from comments.tree.counters import totals
-from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit
+from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
 from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("threads")
 

@@ -15,8 +15,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import decoders, records
-from comments.web.http import request_shapes
-from comments.web.http.decode import field_errors, thread_parameters
+from comments.web.http.decode import field_errors, request_shapes, thread_parameters
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -185,7 +185,9 @@ def test_the_claim_of_a_killed_process_ends_with_it(
     garden: records.Site, file: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload_store.finish("garden", sent("garden", file, clock), now=clock())
-    mark = "from comments.transfer.importing import import_process; print(import_process.own())"
+    mark = (
+        "from comments.transfer.importing import import_process; print(import_process.own_mark())"
+    )
     ended = programs.run([sys.executable, "-c", mark], cwd=programs.ROOT).stdout.strip()
     with monkeypatch.context() as killed:
         killed.setattr(import_process, "own_mark", lambda: ended)

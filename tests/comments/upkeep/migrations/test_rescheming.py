@@ -26,7 +26,7 @@ from comments.tree.lists import ordered_query, slugs
 from comments.tree.schemes import scheme_change
 from comments.upkeep.integrity import repair
 from comments.upkeep.migrations import rescheming
-from comments.web.admin import labels
+from comments.web.rendering import labels
 from tests.support import datastores
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import reader_processes, recursive_walk, sample_threads

@@ -14,7 +14,7 @@ from comments.domain import records
 from comments.domain.moderation import roles
 from comments.sites import site_settings
 from comments.store import connection
-from comments.web.admin import signed_in
+from comments.web.sign_in import signed_in
 from datastore_emulator import inprocess
 from tests.support.html import html_validator
 from tests.support.people import account_holders

@@ -11,7 +11,7 @@ from comments.accounts.oidc import providers
 from comments.accounts.passwords import credentials, password_login, totp
 from comments.domain.moderation import roles
 from comments.store import connection
-from comments.web.admin import signed_in
+from comments.web.sign_in import signed_in
 from tests.support.html import html_validator
 from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator

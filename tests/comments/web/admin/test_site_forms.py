@@ -25,8 +25,9 @@ from comments.transfer.importing import running_import
 from comments.tree.counters import statistics
 from comments.upkeep import wiring
 from comments.upkeep.backups import nightly_backup
-from comments.web.admin import labels, plots
+from comments.web.admin import plots
 from comments.web.http import context
+from comments.web.rendering import labels
 from tests.support import stored_state
 from tests.support.html import html_reader, html_validator
 from tests.support.people import account_holders

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import itsdangerous
 import pytest
 
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from comments.web.http import problems
 
 SECRET = "a secret of the tests"

@@ -11,7 +11,7 @@ from comments import config
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support.people.api_requests import (
     NOBODY,
     ONE,

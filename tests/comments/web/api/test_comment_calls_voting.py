@@ -16,7 +16,7 @@ from comments.domain.records import Status
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import counter_rows
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support.people.api_requests import (
     KEY,
     NOBODY,

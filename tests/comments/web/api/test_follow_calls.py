@@ -16,7 +16,7 @@ from comments.transfer import personal_data
 from comments.tree.counters import totals
 from comments.tree.lists import ordered_query
 from comments.upkeep import wiring
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders

@@ -11,7 +11,7 @@ from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.store import connection
 from comments.store.large_sets import set_search
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support.people import account_holders, api_requests
 from tests.support.people.account_holders import SECRET
 from tests.support.people.api_requests import answer, bearer, post, refused

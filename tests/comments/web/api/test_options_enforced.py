@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support.people import account_holders
 from tests.support.people.api_requests import KEY, ONE, THREAD, answer, bearer, post, refused
 from tests.support.threads import sample_threads

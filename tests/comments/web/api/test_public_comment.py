@@ -8,8 +8,7 @@ import pytest
 
 from comments.domain import presentation, records
 from comments.store.models import comment_rows
-from comments.web.http import request_shapes
-from comments.web.http.decode import paths
+from comments.web.http.decode import paths, request_shapes
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 

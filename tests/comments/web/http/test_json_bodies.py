@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from comments import errors
 from comments.domain.languages import error_texts
 from comments.web.admin import admin_queries
-from comments.web.http import problems, request_shapes, response_shapes
-from comments.web.http.decode import json_bodies
+from comments.web.http import problems, response_shapes
+from comments.web.http.decode import json_bodies, request_shapes
 
 NO_PARENT = "parent must be the id of a comment, or root."
 VERDICTS = "verdict must be one of: approve, hold, spam, reject."

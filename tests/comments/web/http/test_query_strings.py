@@ -7,8 +7,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.reading import thread_pages
-from comments.web.http import request_shapes
-from comments.web.http.decode import query_strings
+from comments.web.http.decode import query_strings, request_shapes
 
 SITE = records.Site("demo", (), "AB", 2)
 ID = "a" * 26

@@ -16,7 +16,7 @@ from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
 from comments.store.models import comment_rows
-from comments.web.api import api_tokens
+from comments.web.api.callers import api_tokens
 from tests.support.threads import sample_threads
 
 PAGE = "/api/v1/sites/demo/comments?thread=t"

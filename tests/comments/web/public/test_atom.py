@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from comments.domain import presentation, records
 from comments.reading import feeds
-from comments.web.public import atom
+from comments.web.embedding import atom
 from tests.support.html import atom_rules
 
 NAME = records.ThreadName("demo", "page")

@@ -5,7 +5,7 @@
 
 import pytest
 
-from comments.web.public import avatars
+from comments.web.embedding import avatars
 
 # Readers recognize authors by their colors, so a change of these values would confuse them.
 GOLDEN = {

@@ -10,7 +10,7 @@ from comments.posting import own_comment
 from comments.reading import thread_pages
 from comments.sites import site_settings
 from comments.store import connection
-from comments.web.public import nesting
+from comments.web.rendering import nesting
 from tests.conftest import ROOT
 from tests.support import optional_tools
 from tests.support.html import html_reader, html_validator

@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.web.http import context
-from comments.web.public import example_pages
+from comments.web.service import example_pages
 
 NAMES = [name for names in example_pages.GROUPS.values() for name in names]
 FILES = example_pages._files()

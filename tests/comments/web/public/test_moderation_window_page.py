@@ -9,7 +9,7 @@ from comments.accounts import accounts, moderation_sessions
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection, reads
-from comments.web.admin import signed_in
+from comments.web.sign_in import signed_in
 from tests.support.people import account_holders, moderators, provider_login
 from tests.support.people.account_holders import PASSWORD, SECRET, here, moderator
 from tests.support.people.provider_login import Impostor, Traveller

@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 from comments import app as apps
 from comments.store import connection
 from comments.upkeep.backups import nightly_backup
-from comments.web.public import service_pages
+from comments.web.service import service_pages
 from datastore_emulator import inprocess
 from tests.support.threads import sample_threads
 

@@ -2,7 +2,7 @@
  * Avatars: an author's initials on a color that depends on the name.
  *
  * No picture is loaded, because a request to another server would tell it who reads this page. The
- * server draws the same avatars on pages without JavaScript (`comments/web/public/avatars.py`).
+ * server draws the same avatars on pages without JavaScript (`comments/web/embedding/avatars.py`).
  */
 
 import { el } from "../../shared/dom.js";

@@ -8,8 +8,10 @@ from comments import errors
 from comments.domain.moderation import roles
 from comments.events import audit_log
 from comments.transfer.importing import import_journal, import_undo
-from comments.web.admin import admin_queries, labels, signed_in, site_visit
+from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("undo")
 

@@ -8,9 +8,10 @@ from comments import errors
 from comments.domain.moderation import roles
 from comments.transfer.importing import import_journal
 from comments.transfer.uploads import upload_store, upload_worker
-from comments.web.admin import admin_queries, labels, site_visit
+from comments.web.admin import admin_queries, site_visit
 from comments.web.http import problems
 from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("uploads")
 

@@ -1,0 +1,168 @@
+"""Add, list and change websites: `site add|list|set`."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from comments.accounts import moderation_sessions
+from comments.cli import console
+from comments.cli.commands import moderation_commands
+from comments.domain import site_options
+from comments.domain.ids import site_ids
+from comments.domain.languages import error_texts
+from comments.domain.text.addresses import web_origins
+from comments.sites import site_settings
+from comments.upkeep.migrations import rescheming
+
+site = console.Group("site", help="Add, list and change websites.")
+# The options of `site set` that change the site's own fields; the others change its `options`.
+_OF_SITE = (
+    "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds", "freshness",
+    "filed", "moderators",
+)  # fmt: skip
+_EMPTIED = {"query_keys", "filed", "moderators", "images"}  # options that '' makes empty
+
+
+def _checked_id(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
+    with console.refusing():
+        return site_ids.check(given)
+
+
+def _checked_origins(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    with console.refusing():
+        return tuple(map(web_origins.check, given))
+
+
+# Arguments are checked while they are parsed, because a refused command must not create a store.
+@site.command("add", creates=True)
+@click.argument("site_id", metavar="ID", callback=_checked_id)
+@click.option(
+    "--origin", "origins", multiple=True, required=True, callback=_checked_origins,
+    help="Origin of its pages, e.g. https://example.com.",
+)  # fmt: skip
+def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
+    """Add a website and the origins of its pages. If the store does not exist, it is created."""
+    added = site_settings.add(
+        site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC)
+    )
+    click.echo(f"Added {added.id} ({', '.join(added.origins)}).")
+
+
+@site.command("list")
+def _list_sites() -> None:
+    """List the websites, one per line: id, origins."""
+    for website in console.sites():
+        click.echo(f"{website.id}\t{' '.join(website.origins)}")
+
+
+@site.command("set")
+@click.argument("site_id", metavar="ID")
+@click.option("--origin", "origins", multiple=True, help="Origins of its pages; replaces all.")
+@click.option("--add-origin", "added_origins", multiple=True, help="Further origins of its pages.")
+@click.option(
+    "--query-key",
+    "query_keys",
+    multiple=True,
+    help="Query parameters that identify a page; replaces all; '' for none.",
+)
+@click.option(
+    "--keep-trailing-slash/--drop-trailing-slash",
+    default=None,
+    help="Whether addresses that differ only by a trailing slash are different pages.",
+)
+@click.option("--cdn-seconds", type=int, help="CDN cache time in seconds; 0 for none.")
+@click.option(
+    "--freshness",
+    type=int,
+    help="Seconds that pages may be served without checking for changes; 0 for none.",
+)
+@click.option(
+    "--category",
+    "filed",
+    multiple=True,
+    help="Categories that pages may use; replaces all; '' for none.",
+)
+@click.option(
+    "--moderator",
+    "moderators",
+    multiple=True,
+    help="Mail addresses notified about held comments; replaces all; '' for none.",
+)
+@click.option("--votes/--no-votes", default=None, help="Whether readers may vote.")
+@click.option("--website/--no-website", default=None, help="Whether authors may give a website.")
+@click.option(
+    "--guests/--no-guests", default=None, help="Whether people may post without an account."
+)
+@click.option("--order", type=click.Choice(site_options.ORDERS), help="Default order of a thread.")
+@click.option(
+    "--image-origin",
+    "images",
+    multiple=True,
+    help="Origins from which images are shown inline; replaces all; '' for none.",
+)
+@click.option("--live", type=int, help="Seconds between checks for new comments; 0 for none.")
+@click.option("--theme", type=click.Choice(site_options.THEMES), help="Colors of the comments.")
+@click.option("--language", help="Language of the interface; '' for the page's.")
+@click.option(
+    "--moderation/--no-moderation",
+    default=None,
+    help="Whether moderators may moderate on the site's pages.",
+)
+@click.option(
+    "--forms/--no-forms", default=None, help="Whether people may post without JavaScript."
+)
+@click.option(
+    "--inbox/--no-inbox", default=None, help="Whether authors have an inbox of unread replies."
+)
+def _set_site(site_id: str, **options: Any) -> None:
+    """Change the given settings of a website."""
+    given = {name: value for name, value in options.items() if value not in {None, ()}}
+    if not given:
+        raise click.ClickException(f"Nothing to change for {site_id}. See --help for the options.")
+    for name in _EMPTIED.intersection(given):
+        given[name] = tuple(filter(None, given[name]))
+    # The given origins replace all earlier ones. Show the new value, in case the operator did not
+    # intend to replace them all.
+    is_named = "origins" in given or "added_origins" in given
+    of_site = {name: given.pop(name) for name in _OF_SITE if name in given}
+    changed = site_settings.change(site_id, **of_site, options=given or None)
+    if given.get("moderation") is False:
+        moderation_sessions.end_all(site_id)
+    named = f"{changed.id} ({', '.join(changed.origins)})" if is_named else changed.id
+    click.echo(f"Changed {named}. {console.applies()}")
+
+
+@site.command("rescheme", console.SITE)
+@click.option("--levels", type=int, required=True, help="Number of levels of nested replies.")
+@click.option("--width", type=int, help="Digits in a segment; by default, as before.")
+@click.option("--digits", help="Digits of the sort hashes, ascending; by default, as before.")
+def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) -> None:
+    """Change the number of levels of a website's threads, or the form of its sort hashes.
+
+    With more levels, replies move below the comments that they answer; with fewer levels, they
+    become siblings. Threads change one at a time, while people read and write. If the command is
+    interrupted, a running server continues the work, and so does the same command. Comments keep
+    their ids; slugs may change, and page cursors of a changed thread expire.
+    """
+    # Not this process's copy of the site: another process may have finished a job meanwhile.
+    site_settings.COPIES.get().drop(site_id)
+    scheme = site_settings.checked_scheme(
+        console.site(site_id).scheme, levels=levels, width=width, digits=digits
+    )
+    rescheming.begin(site_id, scheme, moderation_commands.ACTOR, now=datetime.now(UTC))
+    done = rescheming.run_to_end(site_id)
+    if done is None:
+        return
+    click.echo(
+        f"{site_id} has {console.quantity(scheme.levels, 'level')}, width {scheme.width} and "
+        f"digits {scheme.digits}. Comments moved in {done.moved} of "
+        f"{console.quantity(done.threads + done.left, 'thread')}; "
+        f"{console.quantity(done.renamed, 'comment')} got a new slug."
+    )
+    for refusal in done.kept:
+        click.echo(f"{refusal.thread} keeps its scheme: {error_texts.of_code(refusal.code)}")
+    if done.left:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,114 @@
+"""Commands for statistics: `stats`, whose tables of authors show the authors' ids."""
+
+import functools
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+import click
+import msgspec
+
+from comments.cli import console
+from comments.cli.commands import audience_commands
+from comments.domain.reports import tables
+from comments.tree.counters import statistics
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+stats = console.Group("stats", help="Show numbers of comments and distinct commenters.")
+stats.add_command(audience_commands.audience)
+_forms = click.Choice([form.value for form in tables.TableFormat])
+_form = click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
+_day = click.DateTime(["%Y-%m-%d"])
+
+
+def _print(
+    kind: type[S], read: "Callable[[str], statistics.ReportPage[S]]", form: tables.TableFormat
+) -> None:
+
+    lines = list(statistics.whole(read))
+    click.echo(tables.format_table(kind, lines, tables.TableFormat(form)))
+
+
+@stats.command("site", console.SITE)
+@_form
+def _site(site_id: str, form: tables.TableFormat) -> None:
+    """Show the numbers of a whole site."""
+    line = statistics.site(console.site(site_id).id)
+    _print(statistics.StatisticsEntry, lambda _: statistics.ReportPage((line,), None), form)
+
+
+@stats.command("categories", console.SITE)
+@click.option("--under", default="", metavar="CATEGORY", help="Only this and its subcategories.")
+@click.option("--author", default="", metavar="ID", help="Where this author has commented.")
+@_form
+def _by_category(site_id: str, under: str, author: str, form: tables.TableFormat) -> None:
+    """Show the numbers of each category of a site.
+
+    The numbers of a category include those of its subcategories. With --author, show the categories
+    in which an author has commented, with the number of the author's approved comments.
+    """
+    if under and author:
+        raise click.ClickException("--under and --author cannot be combined.")
+    site = console.site(site_id).id
+    if author:
+        read_author = functools.partial(statistics.categories_of, site, author)
+        _print(statistics.CategoryCount, lambda after: read_author(after=after), form)
+        return
+    read = functools.partial(statistics.by_category, site, under=under)
+    _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
+
+
+@stats.command("days", console.SITE)
+@click.option("--category", default="", help="Only this category.")
+@click.option("--all", "is_whole", is_flag=True, help="The site and each category.")
+@click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
+@click.option("--until", type=_day, help="Last day in UTC.")
+@_form
+def _by_day(
+    site_id: str,
+    category: str,
+    since: datetime | None,
+    until: datetime | None,
+    form: tables.TableFormat,
+    *,
+    is_whole: bool,
+) -> None:
+    """Show the numbers of each day (UTC) that has comments."""
+    if is_whole and category:
+        raise click.ClickException("--category and --all cannot be combined.")
+    first, last = (None if moment is None else moment.date() for moment in (since, until))
+    site = console.site(site_id).id
+    read = (
+        functools.partial(statistics.by_day_and_category, site, since=first, until=last)
+        if is_whole
+        else functools.partial(statistics.by_day, site, category, since=first, until=last)
+    )
+    _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
+
+
+@stats.command("commenters", console.SITE)
+@click.argument("thread", metavar="[THREAD]", required=False)
+@click.option("--category", default="", help="The authors in this category, not in a thread.")
+@_form
+def _commenters(site_id: str, thread: str | None, category: str, form: tables.TableFormat) -> None:
+    """Show the ids of the authors in a thread, or in a category and its subcategories."""
+    if (thread is None) == (not category):
+        raise click.ClickException("Enter either a thread or --category.")
+    read = (
+        functools.partial(statistics.commenters_of_category, console.site(site_id).id, category)
+        if thread is None
+        else functools.partial(statistics.commenters, console.thread(site_id, thread))
+    )
+    _print(statistics.AuthorCount, lambda after: read(after=after), form)
+
+
+@stats.command("threads", console.SITE)
+@click.argument("author", metavar="AUTHOR")
+@_form
+def _threads(site_id: str, author: str, form: tables.TableFormat) -> None:
+    """Show the threads in which an author has commented."""
+    site = console.site(site_id).id
+    _print(
+        statistics.ThreadCount, lambda after: statistics.threads_of(site, author, after=after), form
+    )

@@ -1,0 +1,1 @@
+"""Who calls the API: readers' tokens, sites' tokens, moderators' tokens."""

@@ -1,0 +1,176 @@
+"""The types of the queries and answers of the moderators' calls for statistics.
+
+As in `request_shapes` and `response_shapes`, the same types decode requests, encode answers and
+describe both in the OpenAPI document. The answers contain authors' ids, which are personal data.
+"""
+
+from datetime import date
+from typing import Annotated, Literal
+
+import msgspec
+
+from comments.tree.counters import audience_scan, statistics
+from comments.tree.counters.declared import declared_reports
+from comments.web.http.decode import request_shapes
+
+DEFAULT_LIMIT = 100
+
+Lines = Annotated[int, msgspec.Meta(ge=1, le=statistics.MOST)]
+# No author's id is longer. An indexed property of the store has at most 1,500 bytes.
+AuthorId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Category = Annotated[str, msgspec.Meta(min_length=1)]
+# Named audiences as JSON (`domain.audiences`). Longer URLs are refused by some proxies.
+Audiences = Annotated[str, msgspec.Meta(min_length=1, max_length=6_000)]
+
+
+class ReportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of every report.
+
+    Without `format`, the header Accept chooses the format; the default is JSON.
+    """
+
+    limit: Lines = DEFAULT_LIMIT
+    cursor: request_shapes.Cursor | msgspec.UnsetType = msgspec.UNSET
+    format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CategoriesReportQuery(ReportQuery, frozen=True):
+    """`under` limits the report to a category and its subcategories."""
+
+    under: Category | msgspec.UnsetType = msgspec.UNSET
+
+
+class CategoryReportQuery(ReportQuery, frozen=True):
+    """The category of a report."""
+
+    category: Category
+
+
+class CounterReportQuery(ReportQuery, frozen=True):
+    """A declared counter, and the part of its numbers to list.
+
+    `under` is a category, which includes its subcategories; `since` and `until` are days (UTC).
+    """
+
+    counter: Annotated[str, msgspec.Meta(min_length=1)]
+    under: Category | msgspec.UnsetType = msgspec.UNSET
+    since: date | msgspec.UnsetType = msgspec.UNSET
+    until: date | msgspec.UnsetType = msgspec.UNSET
+
+
+class AuthorReportQuery(ReportQuery, frozen=True):
+    """The author of a report."""
+
+    author: AuthorId
+
+
+class AudienceQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The audiences of a question: a JSON object of audiences by name."""
+
+    audiences: Audiences
+
+
+class AudiencesQuery(AudienceQuery, frozen=True):
+    """The same for a table. Without `format`, the header Accept chooses the format."""
+
+    format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
+
+
+class MembersQuery(ReportQuery, frozen=True):
+    """The audience whose members are listed: a JSON object with one audience."""
+
+    audiences: Audiences
+
+
+class CategoryNumbers(msgspec.Struct, frozen=True):
+    """The numbers of a category, including its subcategories.
+
+    `comments` is the number of approved comments, and `commenters` the number of their authors.
+    """
+
+    category: str
+    comments: int
+    commenters: int
+    pending: int
+    spam: int
+    rejected: int
+    retracted: int
+
+
+class CategoryReport(msgspec.Struct, frozen=True):
+    """Categories in order, each before its subcategories. Send `cursor` to get the next page."""
+
+    categories: list[CategoryNumbers]
+    cursor: str | None
+
+
+class CommenterReport(msgspec.Struct, frozen=True):
+    """Authors by id, each with the number of their approved comments.
+
+    Send `cursor` to get the next page. A page may contain fewer authors than `limit`.
+    """
+
+    commenters: list[statistics.AuthorCount]
+    cursor: str | None
+
+
+class AuthorCategoryReport(msgspec.Struct, frozen=True):
+    """The categories of an author, each with the number of their approved comments in it.
+
+    Send `cursor` to get the next page. Subcategories precede their category.
+    """
+
+    categories: list[statistics.CategoryCount]
+    cursor: str | None
+
+
+class AuthorThreadReport(msgspec.Struct, frozen=True):
+    """The threads of an author, each with the number of their approved comments in it.
+
+    Send `cursor` to get the next page. A page may contain fewer threads than `limit`.
+    """
+
+    threads: list[statistics.ThreadCount]
+    cursor: str | None
+
+
+class AudienceReport(msgspec.Struct, frozen=True):
+    """The number of authors in each audience, in the order of the question."""
+
+    audiences: list[audience_scan.AudienceCount]
+
+
+class MemberReport(msgspec.Struct, frozen=True):
+    """The authors in an audience by id. Send `cursor` to get the next page."""
+
+    commenters: list[audience_scan.AudienceMember]
+    cursor: str | None
+
+
+class CounterSummary(msgspec.Struct, frozen=True):
+    """A declared counter. `counts` describes what it counts.
+
+    Until `complete` is true, comments from before the declaration are still being counted.
+    """
+
+    name: str
+    counts: str
+    complete: bool
+
+
+class CounterList(msgspec.Struct, frozen=True):
+    """The declared counters of a site, at most 20."""
+
+    counters: list[CounterSummary]
+
+
+class CounterReport(msgspec.Struct, frozen=True):
+    """The numbers of a declared counter, in the order of their keys.
+
+    Until `complete` is true, comments from before the declaration are still being counted. Send
+    `cursor` to get the next page. A page may contain fewer numbers than `limit`.
+    """
+
+    numbers: list[declared_reports.CountLine]
+    cursor: str | None
+    complete: bool

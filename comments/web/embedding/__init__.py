@@ -1,0 +1,1 @@
+"""Threads for readers without the widget: HTML, a form without JavaScript, feeds."""

@@ -1,0 +1,135 @@
+"""Posting without JavaScript: the answers to the form under `/embed`.
+
+A post is answered with a redirect, so that reloading the next page does not send the form again.
+
+These calls use no cookies and no tokens: the form has no authority that another page could borrow,
+except the reader's network. `cors` therefore refuses posts from pages of other origins. No cache
+stores an answer. Two posts with the same content from one network and one page become one comment.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+import flask
+import msgspec
+
+from comments import errors
+from comments.domain import records
+from comments.domain.languages import catalogue, error_texts
+from comments.limits.site_request import SiteRequest
+from comments.posting import admission, new_comment
+from comments.reading import thread_pages
+from comments.web.embedding import embed, plain_form
+from comments.web.http import context, cors, problems, response_shapes
+from comments.web.http.decode import forms, json_bodies, query_strings, request_shapes
+from comments.web.rendering import nesting, page_language
+
+blueprint = flask.Blueprint("plain_posting", __name__, url_prefix="/embed")
+blueprint.after_request(embed.frame)
+blueprint.register_error_handler(Exception, embed.show_error)
+
+_SHOWN_FIELDS = {"name", "website", "body"}
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """The thread of a request, and the language of the answer."""
+
+    site: records.Site
+    links: nesting.Links
+    texts: catalogue.Catalogue
+
+
+@blueprint.post("/<site_id>")
+def post(site_id: str) -> flask.Response:
+    """Post a comment. Redirect to the comment, or to a page that says that it awaits approval."""
+    place = _place(site_id)
+    site, links = place.site, place.links
+    cors.check(site)
+    if not site.options.forms:
+        raise errors.Forbidden("forms-off")
+    fields = forms.fields(multiline={"body"})
+    request = context.request_to(site)
+    try:
+        sent = json_bodies.convert(fields, request_shapes.PlainComment)
+        comment = new_comment.post(_submission(sent, links.name.id, request), request).comment
+    except errors.CodedError as error:
+        return _refusal(error, fields, place)
+    # A comment that only its author may see looks like one that awaits approval.
+    if comment.status is records.Status.APPROVED:
+        where = links.around(comment.id)
+    else:
+        where = f"{site.id}/waiting{links.first()}"
+    response = flask.redirect(where, 303)
+    response.set_data(b"")  # Flask's text is in English
+    return flask.make_response(response)
+
+
+@blueprint.get("/<site_id>/waiting")
+def show_waiting(site_id: str) -> flask.Response:
+    """Say that a comment awaits approval."""
+    place = _place(site_id)
+    return _page(place, f"../{place.site.id}{place.links.first()}", root="../../")
+
+
+def _place(site_id: str) -> _Place:
+    site = embed.site_of(site_id)
+    thread, query = query_strings.read_thread(request_shapes.FeedQuery, site)
+    texts = page_language.of(query.lang, site)
+    order, limit = thread_pages.ListingOrder.THREAD, request_shapes.DEFAULT_LIMIT
+    name = records.ThreadName(site.id, thread)
+    return _Place(site, nesting.Links("", name, order, limit, order, query.lang or ""), texts)
+
+
+def _submission(
+    sent: request_shapes.PlainComment, thread: str, request: SiteRequest
+) -> admission.Submission:
+    parent, website = sent.parent or None, sent.website.strip()
+    if website and "://" not in website:
+        website = f"https://{website}"  # as in the widget
+    content = (request.sender.network, sent.name, website, sent.body, parent or "")
+    joined = "\0".join((sent.key, *content))
+    return admission.Submission(
+        thread=thread,
+        parent=parent,
+        author=records.Author(sent.name, website),
+        body=sent.body,
+        title=sent.title,
+        url=sent.url,
+        key=hashlib.sha256(joined.encode()).hexdigest(),
+        trap=sent.subject,
+        is_plain=True,
+    )
+
+
+def _refusal(error: errors.CodedError, fields: Mapping[str, str], place: _Place) -> flask.Response:
+    """Answer with the form, the reason, and the text that was typed."""
+    typed = {field: fields.get(field, "") for field in _SHOWN_FIELDS}
+    back = f"{place.site.id}{place.links.first()}"
+    flask.g.has_form = True
+
+    def show(problem: response_shapes.Problem) -> flask.Response:
+        form = msgspec.structs.replace(
+            plain_form.of(place.site, place.links, fields.get("key", ""), context.settings()),
+            about=plain_form.About(fields.get("title", ""), fields.get("url", "")),
+            parent=fields.get("parent", ""),
+            typed=plain_form.Typed(**typed),
+            problem=error_texts.sentence(error, place.texts),
+            field=problem.field if problem.field in _SHOWN_FIELDS else "",
+        )
+        return _page(place, back, root="../", form=form)
+
+    return problems.page(error, show)
+
+
+def _page(
+    place: _Place, back: str, *, root: str, form: plain_form.Form | None = None
+) -> flask.Response:
+    made = flask.render_template(
+        "public/posting.html",
+        **page_language.variables(place.texts),
+        theme=place.site.options.theme,
+        form=form,
+        back=back,
+        root=root,
+    )
+    return flask.Response(made, content_type="text/html; charset=utf-8")

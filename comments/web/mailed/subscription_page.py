@@ -1,0 +1,103 @@
+"""The pages that subscription mail links to: confirm and unsubscribe.
+
+The rules of `mailed_links` apply, except to the one-click unsubscribe request (RFC 8058):
+mail programs send a POST to the link itself, so that request needs no form token.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import flask
+
+from comments.notifications import double_opt_in, form_tokens
+from comments.web.http import context
+from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.mailed import mailed_links
+from comments.web.mailed.mailed_links import Button
+from comments.web.rendering.page_text import text as t
+
+blueprint = mailed_links.blueprint("subscriptions", "/subscriptions")
+
+
+@blueprint.get("/confirm")
+def ask_to_confirm() -> flask.Response:
+    """Show a button and a description of the mail to which the reader would subscribe."""
+    link, now = mailed_links.opened_link(), datetime.now(UTC)
+    request = double_opt_in.unused_request_of(link, secret=context.settings().secret, now=now)
+    share = t("embed.subscribe-share", site=request.site) if request.thread else ""
+    return mailed_links.page(
+        t("embed.subscribe-title", site=request.site),
+        t("embed.subscribe-question"),
+        Button(t("embed.subscribe-confirm"), "subscriptions/confirm", share),
+        purpose="confirm",
+        **_page_values(request),
+    )
+
+
+@blueprint.post("/confirm")
+def confirm() -> flask.Response:
+    """Subscribe."""
+    query_strings.read(request_shapes.NoQuery)
+    sent = forms.read(request_shapes.ConfirmationForm)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    link = form_tokens.read(sent.token, "confirm", secret, now=now)
+    request = double_opt_in.confirm(link, secret=secret, now=now, shares=bool(sent.share))
+    note = t("embed.subscribed-end")
+    return mailed_links.page(
+        t("embed.subscribed-title"), t("embed.subscribed"), note=note, **_page_values(request)
+    )
+
+
+@blueprint.get("/unsubscribe")
+def ask_to_unsubscribe() -> flask.Response:
+    """Show two buttons: one ends the subscription of this mail, and the other ends all mail.
+
+    If the owner of the site may see the address, a third button withdraws this.
+    """
+    site = double_opt_in.sharing_site(mailed_links.opened_link(), context.settings().secret)
+    share = Button(t("embed.unshare", site=site), "subscriptions/unsubscribe/address")
+    return mailed_links.page(
+        t("embed.unsubscribe-title"),
+        t("embed.unsubscribe-question"),
+        Button(t("embed.unsubscribe-one"), "subscriptions/unsubscribe"),
+        Button(t("embed.unsubscribe-all"), "subscriptions/unsubscribe/all"),
+        *([share] if site else []),
+        purpose="unsubscribe",
+    )
+
+
+@blueprint.post("/unsubscribe")
+def unsubscribe() -> flask.Response:
+    """End the subscription that sent a mail. Repeating the request changes nothing.
+
+    Mail programs send this POST to the link itself (RFC 8058). The button on the page posts a form
+    token.
+    """
+    is_one_click = bool(flask.request.query_string)
+    link = mailed_links.opened_link() if is_one_click else mailed_links.posted_link("unsubscribe")
+    return _end(double_opt_in.unsubscribe, link, t("embed.unsubscribed-one"))
+
+
+@blueprint.post("/unsubscribe/all")
+def unsubscribe_from_everything() -> flask.Response:
+    """Unsubscribe from everything and erase the address."""
+    link = mailed_links.posted_link("unsubscribe")
+    end = double_opt_in.unsubscribe_from_everything
+    return _end(end, link, t("embed.unsubscribed-all"))
+
+
+@blueprint.post("/unsubscribe/address")
+def unshare() -> flask.Response:
+    """Hide the address from the owner of the site; the subscription continues."""
+    double_opt_in.unshare(mailed_links.posted_link("unsubscribe"), context.settings().secret)
+    return mailed_links.page(t("embed.unshared-title"), t("embed.unshared"))
+
+
+def _end(end: Callable[..., None], link: str, text: str) -> flask.Response:
+    end(link, context.settings().secret, now=datetime.now(UTC))
+    return mailed_links.page(t("embed.unsubscribed-title"), text)
+
+
+def _page_values(request: double_opt_in.SubscriptionRequest) -> dict[str, Any]:
+    return {"things": double_opt_in.things(request), "title": double_opt_in.title_of(request)}

@@ -1,0 +1,1 @@
+"""The service's own public pages, its examples, and the widget's files."""

@@ -1,0 +1,285 @@
+"""Pages of the admin console for sign-in, sign-out, invitations, and the user's own account.
+
+A GET shows a form and changes nothing. The form's POST redirects to the next page or shows the form
+again with the error. A one-time link contains its key in the fragment of its address. Browsers do
+not send fragments, so opening the link does not reveal the key, and the server returns the same
+page for every key. A wrong name and a wrong password get the same answer (`password_login`).
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import flask
+import markupsafe
+
+from comments import errors
+from comments.accounts import accounts, first_owner, moderation_sessions, sessions
+from comments.accounts.links import invitations
+from comments.accounts.oidc import linking, providers
+from comments.accounts.passwords import credentials, password_login, totp
+from comments.web.http import context
+from comments.web.http.decode import forms, request_shapes
+from comments.web.rendering import labels
+from comments.web.sign_in import signed_in
+
+blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
+signed_in.protect(blueprint)
+
+
+@blueprint.get("/<path:rest>")
+def miss(rest: str) -> flask.Response:
+    """Show the error page for an unknown address."""
+    raise errors.NotFound("page", rest)
+
+
+@blueprint.get("/sign-in")
+def ask_who() -> flask.Response:
+    """Show the sign-in form."""
+    return signed_in.page("admin/sign_in.html", login="")
+
+
+@blueprint.post("/sign-in")
+@signed_in.open_to_all
+def sign_in() -> flask.Response:
+    """Start a new session and end the browser's previous one."""
+    sent = forms.read(request_shapes.SignIn)
+    attempt = password_login.LoginAttempt(
+        sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
+    )
+    try:
+        session = password_login.sign_in(attempt, secret=_secret(), now=datetime.now(UTC))
+    except password_login.Wrong as error:
+        said = labels.problem(error)
+        return signed_in.page("admin/sign_in.html", status=403, problem=said, login=sent.login)
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+
+
+@blueprint.post("/sign-out")
+def sign_out() -> flask.Response:
+    """End the current session."""
+    forms.read(request_shapes.NoForm)
+    sessions.end(signed_in.cookie(), _secret())
+    return signed_in.delete_cookie(signed_in.redirect_to("admin/sign-in"))
+
+
+@blueprint.post("/sign-out/everywhere")
+def sign_out_everywhere() -> flask.Response:
+    """End all sessions of the account."""
+    forms.read(request_shapes.NoForm)
+    accounts.end_sessions(signed_in.require_account().id)
+    return signed_in.delete_cookie(signed_in.redirect_to("admin/sign-in"))
+
+
+@blueprint.get("/welcome")
+def ask_for_an_account() -> flask.Response:
+    """Show the page for an invitation link."""
+    return welcome_page(request_shapes.Accepted())
+
+
+@blueprint.post("/welcome")
+@signed_in.open_to_all
+def accept() -> flask.Response:
+    """Create an account for an invitation."""
+    sent = forms.read(request_shapes.Accepted)
+    form = invitations.SignUpForm(sent.name, sent.login, sent.password)
+    try:
+        session = invitations.accept(
+            sent.token, form, browser=signed_in.cookie(), secret=_secret(), now=datetime.now(UTC)
+        )
+    except (errors.BadInput, errors.Conflict) as error:
+        return _welcome_again(error, sent)
+    first_owner.remove(context.settings())
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+
+
+@blueprint.post("/welcome/accept")
+@signed_in.open_to_all
+def accept_as_oneself() -> flask.Response:
+    """Accept an invitation with the signed-in account."""
+    token, account = forms.read(request_shapes.OneTimeLinkForm).token, signed_in.current_account()
+    sent = request_shapes.Accepted(token=token)
+    if account is None:
+        return welcome_page(sent, labels.text("admin.welcome-sign-in-first"), status=403)
+    now = datetime.now(UTC)
+    try:
+        invitations.accept_as(account.id, token, secret=_secret(), now=now)
+    except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
+        return _welcome_again(refused, sent)
+    first_owner.remove(context.settings())
+    return _renew_session(account.id, now)
+
+
+@blueprint.get("/reset")
+def ask_for_a_password() -> flask.Response:
+    """Show the page for a password reset link."""
+    return signed_in.page("admin/reset.html", sent=request_shapes.PasswordResetForm())
+
+
+@blueprint.post("/reset")
+@signed_in.open_to_all
+def reset() -> flask.Response:
+    """Set a password with a reset link."""
+    sent = forms.read(request_shapes.PasswordResetForm)
+    choice = invitations.PasswordReset(
+        sent.password, sent.code, context.network(), signed_in.cookie()
+    )
+    try:
+        session = invitations.reset_password(
+            sent.token, choice, secret=_secret(), now=datetime.now(UTC)
+        )
+    except (errors.BadInput, errors.TooMany) as error:
+        said = _problem_of_link(error)
+        return signed_in.page(
+            "admin/reset.html", status=signed_in.status_of(error), problem=said, sent=sent
+        )
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+
+
+@blueprint.get("/account")
+def show_account() -> flask.Response:
+    """Show the account page."""
+    return account_page(signed_in.require_account())
+
+
+@blueprint.post("/account/password")
+def change_password() -> flask.Response:
+    """Change the password, which ends the account's other sessions."""
+    sent, mine = forms.read(request_shapes.NewPassword), signed_in.require_account()
+
+    def change(account: str, now: datetime) -> None:
+        known = accounts.login_and_address(mine, _secret(), now=now)
+        credentials.set_password(account, credentials.check_and_hash(sent.password, *known))
+
+    return _change_account(sent.current, change)
+
+
+@blueprint.post("/account/authenticator")
+def add_authenticator() -> flask.Response:
+    """Enable an authenticator app after checking a code from it."""
+    sent = forms.read(request_shapes.NewAuthenticator)
+
+    def change(account: str, now: datetime) -> None:
+        step = totp.check_first_code(sent.key, sent.code, now=now)
+        credentials.set_totp(account, sent.key, step, secret=_secret(), now=now)
+
+    return _change_account(sent.current, change)
+
+
+@blueprint.post("/account/authenticator/remove")
+def remove_authenticator() -> flask.Response:
+    """Disable the authenticator app."""
+    sent = forms.read(request_shapes.Confirmed)
+
+    def change(account: str, now: datetime) -> None:
+        credentials.set_totp(account, "", 0, secret=_secret(), now=now)
+
+    return _change_account(sent.current, change)
+
+
+@blueprint.post("/account/moderation/end")
+def end_moderation() -> flask.Response:
+    """End the account's moderation session on pages of a site."""
+    sent = forms.read(request_shapes.EndedSession)
+    moderation_sessions.revoke(signed_in.require_account().id, sent.session)
+    return signed_in.redirect_to("admin/account")
+
+
+def welcome_page(
+    sent: request_shapes.Accepted, problem: str = "", *, status: int = 200
+) -> flask.Response:
+    """Render the page for an invitation link, with what was sent and the problem if there is one.
+
+    While the service has no owner, the page is for the link that creates the first owner. The
+    server cannot see which link was opened, because the key is in the fragment. The first owner has
+    an account only if the browser is signed in.
+    """
+    is_owned = accounts.is_owned()
+    return signed_in.page(
+        "admin/welcome.html",
+        status=status,
+        problem=problem,
+        sent=sent,
+        is_owned=is_owned,
+        has_account=is_owned or signed_in.current_account() is not None,
+    )
+
+
+def offer_providers(blueprint: flask.Blueprint) -> None:
+    """Give the templates of a blueprint the list of sign-in providers."""
+    blueprint.context_processor(lambda: {"providers_of_desk": providers.of_console})
+
+
+def account_page(
+    account: accounts.Account, error: errors.FlatthreadError | None = None
+) -> flask.Response:
+    """Render the account page, with an error if there is one."""
+    key = totp.secret()
+    login = account.login or account.name
+    address = totp.address(key, service=labels.text("admin.service"), login=login)
+    known = providers.every()
+    linked = linking.issuers_of(account.id, tuple(provider.issuer for provider in known))
+    return signed_in.page(
+        "admin/account.html",
+        status=200 if error is None else signed_in.status_of(error),
+        account=account,
+        problem="" if error is None else labels.problem(error),
+        key=key,
+        address=address,
+        code="" if account.has_totp else _qr_code(address),
+        ways=[provider for provider in known if provider.at_desk or provider.issuer in linked],
+        linked=linked,
+        moderating=moderation_sessions.of_account(account, now=datetime.now(UTC)),
+    )
+
+
+offer_providers(blueprint)
+
+
+def check_password(account: accounts.Account, password: str) -> None:
+    """Check the account's password again.
+
+    Raises:
+        password_login.Wrong: the password is wrong.
+        errors.TooMany: there were too many attempts.
+    """
+    network, now = context.network(), datetime.now(UTC)
+    password_login.confirm(account.id, password, network=network, secret=_secret(), now=now)
+
+
+def _change_account(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
+    """Change the signed-in account after checking its password. Attempts are rate-limited."""
+    account, now = signed_in.require_account(), datetime.now(UTC)
+    try:
+        check_password(account, password)
+        change(account.id, now)
+    except (errors.BadInput, password_login.Wrong) as error:
+        return account_page(account, error)
+    return _renew_session(account.id, now)
+
+
+def _qr_code(address: str) -> markupsafe.Markup:
+    """Return the QR code of an address, as SVG."""
+    import segno  # noqa: PLC0415 - only this page needs it
+
+    code = segno.make(address, micro=False)
+    return markupsafe.Markup(code.svg_inline(omitsize=True))  # noqa: S704 - has no text
+
+
+def _renew_session(account: str, now: datetime) -> flask.Response:
+    """Redirect home with a new session, because the change ended all sessions of the account."""
+    session = sessions.begin(account, _secret(), now=now)
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+
+
+def _welcome_again(error: errors.FlatthreadError, sent: request_shapes.Accepted) -> flask.Response:
+    return welcome_page(sent, _problem_of_link(error), status=signed_in.status_of(error))
+
+
+def _problem_of_link(error: errors.FlatthreadError) -> str:
+    """Return the message for an error of a form that a link opened."""
+    is_link = isinstance(error, errors.BadLink)
+    return labels.text("admin.link-used") if is_link else labels.problem(error)
+
+
+def _secret() -> str:
+    return context.settings().secret

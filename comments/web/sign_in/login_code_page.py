@@ -1,0 +1,38 @@
+"""The page that a sign-in mail links to: a button that shows a code.
+
+Opening the page changes nothing and does not send the link's key to the server, because the key
+follows the "#". No session is required: anyone who has the link may see the code.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.accounts import email_login
+from comments.web.http import context
+from comments.web.http.decode import forms, request_shapes
+from comments.web.rendering import page_text
+from comments.web.sign_in import signed_in
+
+blueprint = flask.Blueprint("codes", __name__, url_prefix="/sign-in")
+signed_in.protect(blueprint)
+
+
+@blueprint.get("")
+def ask() -> flask.Response:
+    """Show the button."""
+    return signed_in.page("admin/code.html")
+
+
+@blueprint.post("")
+@signed_in.open_to_all
+def show() -> flask.Response:
+    """Show the code."""
+    token = forms.read(request_shapes.OneTimeLinkForm).token
+    try:
+        code = email_login.code(token, secret=context.settings().secret, now=datetime.now(UTC))
+    except errors.BadLink as error:
+        problem = page_text.text("embed.code-used")
+        return signed_in.page("admin/code.html", status=signed_in.status_of(error), problem=problem)
+    return signed_in.page("admin/code.html", code=code)

@@ -1,0 +1,179 @@
+"""The window in which a moderator lets a page of a site moderate its comments.
+
+The widget opens the window on this service's origin, where the session cookie of the admin console
+is first-party. The window names the site and the origin of the page, and says what the page may do.
+Only the window's button grants access. A person who is not signed in, or who has no role on the
+site, signs in here first. The window then sends a code to the page that opened it (`window_codes`).
+
+The code is sent only to the exact origin that opened the window, which must be one of the site's
+origins. A grant requires a session with a role on the site, and the token of this window's own
+form. Like the windows for readers, these pages stay connected to their opener and receive no
+messages. The sign-in is part of this window because pages under `/admin` would sever the
+connection. A redirect leads only back to this window. Its query contains the values that the window
+checks.
+"""
+
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import flask
+
+from comments import errors
+from comments.accounts import accounts, moderation_sessions, sessions
+from comments.accounts.oidc import linking, login_flow, providers
+from comments.accounts.passwords import password_login
+from comments.domain import records
+from comments.domain.moderation import roles
+from comments.web.http import context
+from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.rendering import labels
+from comments.web.sign_in import (
+    account_pages,
+    provider_login,
+    provider_redirects,
+    signed_in,
+    windows,
+)
+
+blueprint = windows.blueprint("moderation_window", "/moderate/sites")
+
+
+class _SignIn(request_shapes.WindowQuery, frozen=True):
+    """The same values, a name with its password, and an authenticator's code if there is one."""
+
+    login: request_shapes.Typed
+    password: request_shapes.Typed
+    code: request_shapes.Typed = ""
+
+
+class _Step(request_shapes.WindowQuery, frozen=True):
+    """The same values, an authenticator's code, and the token of the login that it completes."""
+
+    token: request_shapes.Typed
+    code: request_shapes.Typed
+
+
+account_pages.offer_providers(blueprint)
+
+
+@blueprint.get("/<site:site_id>")
+def show(site_id: str) -> flask.Response:
+    """Show what the page may do and the button, or the sign-in form."""
+    asked = query_strings.read(request_shapes.WindowQuery)
+    site = _site(site_id, asked)
+    account = signed_in.current_account()
+    if account is None:
+        if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
+            # The browser sent no cookie, because another site opened the window. The guard answers
+            # with a page that reloads itself.
+            raise signed_in.NotSignedIn
+        return _sign_in_form(site, asked)
+    if not _may_moderate(account, site):
+        problem = labels.text("admin.moderate-no-role", name=account.name, site=site.id)
+        return _sign_in_form(site, asked, status=403, problem=problem)
+    hours = int(moderation_sessions.TERM.total_seconds() // 3600)
+    return signed_in.page("admin/moderate.html", site=site, asked=asked, hours=hours)
+
+
+@blueprint.post("/<site:site_id>")
+def grant(site_id: str) -> flask.Response:
+    """Let the page moderate, and show the code."""
+    asked = forms.read(request_shapes.WindowQuery)
+    site, account = _site(site_id, asked), signed_in.require_account()
+    if not _may_moderate(account, site):
+        raise errors.Forbidden("not-allowed", role=roles.Role.MODERATOR, site=site.id)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    code = moderation_sessions.grant(
+        account, site.id, asked.origin, asked.challenge, secret=secret, now=now
+    )
+    return signed_in.page("admin/moderate_granted.html", code=code, origin=asked.origin)
+
+
+@blueprint.post("/<site:site_id>/sign-in")
+@signed_in.open_to_all
+def sign_in(site_id: str) -> flask.Response:
+    """Sign in with a password, and return to the button."""
+    sent = forms.read(_SignIn)
+    site = _site(site_id, sent)
+    attempt = password_login.LoginAttempt(
+        sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
+    )
+    secret = context.settings().secret
+    try:
+        session = password_login.sign_in(attempt, secret=secret, now=datetime.now(UTC))
+    except password_login.Wrong as error:
+        said = labels.problem(error)
+        return _sign_in_form(site, sent, status=403, problem=said, login=sent.login)
+    return _back(session, site.id, sent)
+
+
+@blueprint.post("/<site:site_id>/provider")
+@signed_in.open_to_all
+def choose(site_id: str) -> flask.Response:
+    """Send the moderator to the chosen provider."""
+    sent = forms.read(request_shapes.WindowProvider)
+    site = _site(site_id, sent)
+    provider = providers.by_name(sent.provider, providers.of_console())
+    goal = login_flow.Goal(
+        login_flow.LoginPurpose.MODERATE,
+        provider.name,
+        session=signed_in.cookie(),
+        site=site.id,
+        origin=sent.origin,
+        challenge=sent.challenge,
+    )
+    return provider_redirects.redirect_to_provider(goal, provider)
+
+
+@blueprint.post("/<site:site_id>/code")
+@signed_in.open_to_all
+def show_code(site_id: str) -> flask.Response:
+    """Complete a sign-in through a provider with the authenticator's code."""
+    sent = forms.read(_Step)
+    site = _site(site_id, sent)
+    come = provider_login.finish(sent.token, sent.code, _step_form(site.id, sent))
+    return come if isinstance(come, flask.Response) else _back(come, site.id, sent)
+
+
+def arrive(goal: login_flow.Goal, come: sessions.Session | linking.CodeAsked) -> flask.Response:
+    """Continue in the window after a provider has identified the moderator."""
+    asked = request_shapes.WindowQuery(goal.origin, goal.challenge)
+    if isinstance(come, linking.CodeAsked):
+        return provider_login.code_form(come.token, _step_form(goal.site, asked))
+    return _back(come, goal.site, asked)
+
+
+def _back(
+    session: sessions.Session, site_id: str, asked: request_shapes.WindowQuery
+) -> flask.Response:
+    query = urlencode({"origin": asked.origin, "challenge": asked.challenge})
+    return signed_in.set_cookie(signed_in.redirect_to(f"moderate/sites/{site_id}?{query}"), session)
+
+
+def _sign_in_form(
+    site: records.Site,
+    asked: request_shapes.WindowQuery,
+    *,
+    status: int = 200,
+    problem: str = "",
+    login: str = "",
+) -> flask.Response:
+    return signed_in.page(
+        "admin/moderate_sign_in.html",
+        status=status, site=site, asked=asked, problem=problem, login=login,
+    )  # fmt: skip
+
+
+def _step_form(site_id: str, asked: request_shapes.WindowQuery) -> dict[str, object]:
+    return {"asked": asked, "action": f"moderate/sites/{site_id}/code"}
+
+
+def _may_moderate(account: accounts.Account, site: records.Site) -> bool:
+    return account.may(roles.Right.MODERATE, site.id)
+
+
+def _site(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
+    site = windows.site_of(site_id, asked)
+    if not site.options.moderation:
+        raise errors.Forbidden("moderation-off", site=site.id)
+    return site

@@ -1,0 +1,174 @@
+"""Sign-in of owners and moderators through a provider.
+
+A POST shows a page that redirects to the provider. `login_window_page` handles all returns from
+providers, and calls `arrive` for the admin console. Linking a provider requires the password, so
+that an attacker with an abandoned session cannot add a permanent way to sign in.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.accounts import accounts, first_owner, sessions
+from comments.accounts.oidc import linking, login_flow, oidc_client, providers
+from comments.accounts.passwords import password_login
+from comments.web.http import context
+from comments.web.http.decode import forms, request_shapes
+from comments.web.rendering import labels
+from comments.web.sign_in import account_pages, provider_redirects, signed_in
+
+_CONSOLE: Mapping[str, object] = {}  # The form of the admin console needs no other values.
+blueprint = flask.Blueprint("providers", __name__, url_prefix="/admin")
+signed_in.protect(blueprint)
+account_pages.offer_providers(blueprint)
+
+
+class _Chosen(request_shapes.NoForm, frozen=True):
+    """A provider's name."""
+
+    provider: request_shapes.Typed
+
+
+class _Invited(_Chosen, frozen=True):
+    """A form with an invitation's key and the new account's display name."""
+
+    token: request_shapes.Typed = ""
+    name: request_shapes.Typed = ""
+
+
+class _Linking(request_shapes.Confirmed, frozen=True):
+    """A form with a provider's name and the password of the signed-in account."""
+
+    provider: request_shapes.Typed
+
+
+class _Step(request_shapes.OneTimeLinkForm, frozen=True):
+    """A form with an authenticator's code and the token of the login that the code completes."""
+
+    code: request_shapes.Typed
+
+
+@blueprint.post("/sign-in/provider")
+@signed_in.open_to_all
+def sign_in() -> flask.Response:
+    """Start a sign-in through a provider."""
+    provider = _chosen_provider(forms.read(_Chosen).provider)
+    goal = login_flow.Goal(
+        login_flow.LoginPurpose.CONSOLE, provider.name, session=signed_in.cookie()
+    )
+    return provider_redirects.redirect_to_provider(goal, provider)
+
+
+@blueprint.post("/sign-in/code")
+@signed_in.open_to_all
+def show_code() -> flask.Response:
+    """Complete a provider login with the code from the account's authenticator app."""
+    sent = forms.read(_Step)
+    come = finish(sent.token, sent.code)
+    return come if isinstance(come, flask.Response) else _welcome(come)
+
+
+@blueprint.post("/welcome/provider")
+@signed_in.open_to_all
+def accept() -> flask.Response:
+    """Start to accept an invitation through a provider."""
+    sent = forms.read(_Invited)
+    provider = _chosen_provider(sent.provider)
+    try:
+        name = accounts.clean_name(sent.name) if sent.name.strip() else ""
+    except errors.BadInput as error:
+        form = request_shapes.Accepted(token=sent.token, name=sent.name)
+        said, status = labels.problem(error), signed_in.status_of(error)
+        return account_pages.welcome_page(form, said, status=status)
+    goal = login_flow.Goal(
+        login_flow.LoginPurpose.INVITATION,
+        provider.name,
+        invitation=sent.token,
+        name=name,
+        session=signed_in.cookie(),
+    )
+    return provider_redirects.redirect_to_provider(goal, provider)
+
+
+@blueprint.post("/account/provider")
+def link() -> flask.Response:
+    """Start to link a provider to the current account."""
+    sent, account = forms.read(_Linking), signed_in.require_account()
+    provider = _chosen_provider(sent.provider)
+    try:
+        account_pages.check_password(account, sent.current)
+    except password_login.Wrong as error:
+        return account_pages.account_page(account, error)
+    goal = login_flow.Goal(
+        login_flow.LoginPurpose.LINK, provider.name, account=account.id, epoch=account.epoch
+    )
+    return provider_redirects.redirect_to_provider(goal, provider)
+
+
+@blueprint.post("/account/provider/remove")
+def unlink() -> flask.Response:
+    """Unlink a provider from the current account."""
+    sent, account = forms.read(_Linking), signed_in.require_account()
+    # A linked provider can be unlinked even if the service no longer offers it.
+    provider = providers.by_name(sent.provider, providers.every())
+    try:
+        account_pages.check_password(account, sent.current)
+    except password_login.Wrong as error:
+        return account_pages.account_page(account, error)
+    linking.unlink(account.id, provider.issuer)
+    session = sessions.begin(account.id, context.settings().secret, now=datetime.now(UTC))
+    return signed_in.set_cookie(signed_in.redirect_to("admin/account"), session)
+
+
+def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Response:
+    """Complete a login flow with the user that the provider identified."""
+    secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
+    if goal.aim is login_flow.LoginPurpose.LINK:
+        linking.link(goal.account, goal.epoch, person, secret=secret)
+        return signed_in.redirect_to("admin/account")
+    if goal.aim is login_flow.LoginPurpose.INVITATION:
+        come = linking.accept(
+            goal.invitation, person, goal.name, browser=browser, secret=secret, now=now
+        )
+        first_owner.remove(context.settings())
+    else:
+        come = linking.sign_in(person, browser=browser, secret=secret, now=now)
+    if isinstance(come, linking.CodeAsked):
+        return code_form(come.token)
+    return _welcome(come)
+
+
+def code_form(
+    token: str, values: Mapping[str, object] = _CONSOLE, *, status: int = 200, problem: str = ""
+) -> flask.Response:
+    """Show the form for an authenticator's code, which completes a sign-in through a provider.
+
+    `token` identifies the login flow. The window for moderators shows the same form with other
+    `values`: a different target, and different hidden fields.
+    """
+    return signed_in.page(
+        "admin/second_step.html", status=status, token=token, problem=problem, **values
+    )
+
+
+def finish(
+    token: str, code: str, values: Mapping[str, object] = _CONSOLE
+) -> sessions.Session | flask.Response:
+    """Begin a session, or show the form again if the code is wrong."""
+    secret, network, browser = context.settings().secret, context.network(), signed_in.cookie()
+    now = datetime.now(UTC)
+    try:
+        return linking.finish(token, code, browser=browser, network=network, secret=secret, now=now)
+    except password_login.Wrong as error:
+        problem = labels.text("admin.second-step-wrong")
+        return code_form(token, values, status=signed_in.status_of(error), problem=problem)
+
+
+def _welcome(session: sessions.Session) -> flask.Response:
+    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+
+
+def _chosen_provider(name: str) -> providers.Provider:
+    return providers.by_name(name, providers.of_console())

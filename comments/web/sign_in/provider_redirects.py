@@ -1,0 +1,50 @@
+"""The redirect to a provider, and the cookie that recognizes the browser when it returns.
+
+The cookie `__Host-flatthread-journey` must be `SameSite=Lax`, because the browser returns by a
+navigation from the provider's site. The cookie identifies no person and grants no access by itself.
+All windows of a browser share the cookie.
+
+The redirect is a page that refreshes itself to the provider's address. An HTTP redirect would be
+blocked, because the policy `form-action 'self'` also applies to redirects after a form is sent.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments.accounts.oidc import login_flow, oidc_client, providers
+from comments.events import message_sender
+from comments.web.http import context
+from comments.web.sign_in import signed_in
+
+COOKIE = "__Host-flatthread-journey"
+
+
+def client_of(provider: providers.Provider) -> oidc_client.OidcClient:
+    """Return a client for a provider."""
+    out = message_sender.OUTBOUND.get()
+    return login_flow.client(provider, context.settings(), out)
+
+
+def cookie() -> str:
+    """Return the value of the browser's cookie, or ""."""
+    return flask.request.cookies.get(COOKIE, "")
+
+
+def redirect_to_provider(goal: login_flow.Goal, provider: providers.Provider) -> flask.Response:
+    """Answer with the page that redirects the browser to a provider.
+
+    Raises:
+        errors.TooMany, errors.Conflict, errors.Unreachable, openid.NotBelieved: see `login_flow`.
+    """
+    settings = context.settings()
+    who = login_flow.Browser(context.network(), cookie())
+    way = login_flow.begin(
+        goal, who, client_of(provider), secret=settings.secret, now=datetime.now(UTC)
+    )
+    response = signed_in.page("admin/going.html", title=provider.title, address=way.address)
+    response.set_cookie(
+        COOKIE, way.browser, secure=True, httponly=True, samesite="Lax", path="/",
+        max_age=int(login_flow.TERM.total_seconds()),
+    )  # fmt: skip
+    return response
