@@ -294,7 +294,7 @@ def _has_content(path: Path) -> bool:
         # Settings are read before the engine opens the file and locks it.
         with path.open("rb") as file:
             head = file.read(_SQLITE_HEAD)
-    except OSError:  # the engine will say why
+    except OSError:  # The engine will say why
         return True
     has_store = not head.startswith(_SQLITE) or any(head[_APPLICATION])
     return has_store or _size(path.with_name(f"{path.name}-wal")) > 0

@@ -20,7 +20,6 @@ FOLDERS = (
     "flatthread",
     "emulator/datastore_emulator",
     "scripts",
-    "tests/support",
 )
 
 
@@ -33,7 +32,7 @@ def words(text: str) -> frozenset[str]:
 WORDS = words(
     """
     bed embed exceed feed need proceed red seed speed
-    anything during everything heading listing mapping meaning nothing ruling setting something
+    anything coding during encoding everything heading listing mapping meaning nothing opening paging posting ruling setting something
     spelling standing string thing warning
     """
 )
@@ -59,8 +58,8 @@ QUESTIONS = frozenset(("is", "are", "was", "were", "has", "have", "may", "can", 
 # Verbs that act and return whether the act had an effect.
 ACTS = words(
     """
-    adapt add admit advance cancel catch check checkpoint claim compact drop empty expire finish
-    leave make mark mend remove renew request retract settle skip sleep step stop store switch take
+    adapt add admit advance apply begin cancel catch check checkpoint claim compact count do drop empty expire finish
+    leave make mark mend remove renew request restrict retract set settle skip sleep step stop store switch take
     try wait
     """
 )
@@ -72,6 +71,7 @@ ALLOWED = {
     "divide": "a method of importlib's and Flask's classes",
     "done": "a method of futures",
     "eof_received": "a method of asyncio's protocols",
+    "keep_trailing_slash": "the stored name of a site's option",
     "readable": "a method of files",
     "running": "a method of futures",
 }
@@ -161,12 +161,13 @@ def offences(path: Path, node: ast.AST, prefix: str) -> Iterator[Offence]:
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for kind in faults(child):
                 yield Offence(path, child.lineno, inner, kind)
-        if is_empty_local(child):
+        # A field has a stored name.
+        if not isinstance(node, ast.AnnAssign) and is_empty_local(child):
             yield Offence(path, child.lineno, f"{prefix}.{child.id}", "local")
         yield from offences(path, child, inner)
 
 
-def dotted(path: Path) -> str:
+def dotted_name(path: Path) -> str:
     """Return the dotted name of a module's file."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     parts = parts[1:] if parts[0] == "emulator" else parts
@@ -179,7 +180,9 @@ def main(arguments: list[str]) -> int:
     wrong = [
         offence
         for path in paths
-        for offence in offences(path, ast.parse(path.read_text(encoding="utf-8")), dotted(path))
+        for offence in offences(
+            path, ast.parse(path.read_text(encoding="utf-8")), dotted_name(path)
+        )
     ]
     for path, line, name, kind in wrong:
         place = f"{path.relative_to(ROOT)}:{line}: {name}: {kind}"

@@ -85,11 +85,11 @@ class Connections:
 
     def limit_unsent(self) -> None:
         """Keep the limit of bytes that wait for clients. Answers that share bytes count once."""
-        while self._unsent() > self.limits.unsent:
+        while self._unsent_bytes() > self.limits.unsent:
             if not self.make_room([one for one in self.open if one.phase is Phase.SENDING]):
                 return
 
-    def _unsent(self) -> int:
+    def _unsent_bytes(self) -> int:
         parts = (part for connection in self.open for part in connection.parts)
         buffered: int = sum(
             connection.transport.get_write_buffer_size() for connection in self.open

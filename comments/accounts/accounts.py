@@ -33,8 +33,8 @@ from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
-_BELOW = ("Session", "ModerationSession")  # the kinds whose rows are below their account
-AUTHOR = author_ids.ACCOUNT  # the prefix of accounts' author ids
+_BELOW = ("Session", "ModerationSession")  # The kinds whose rows are below their account
+AUTHOR = author_ids.ACCOUNT  # The prefix of accounts' author ids
 _TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 
 
@@ -278,7 +278,7 @@ def renew(account: str, secret: str) -> bool:
     changed = transactions.transaction(body)
     known = get(account)
     if known is not None and known.address:
-        with contextlib.suppress(errors.BadLink):  # the address cannot be decrypted
+        with contextlib.suppress(errors.BadLink):  # The address cannot be decrypted
             address = address_of(known, secret, now=known.created)
             rekey(identities.of_address(address), secret)
     return changed

@@ -29,7 +29,7 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 AUDIENCE = "flatthread:"
 LONGEST = timedelta(hours=24)
-_LEEWAY = timedelta(minutes=1)  # allowed difference between the site's clock and this one
+_LEEWAY = timedelta(minutes=1)  # Allowed difference between the site's clock and this one
 _LONGEST_TOKEN = 4_000
 
 

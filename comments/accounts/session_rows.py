@@ -14,7 +14,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
-MOST = 20  # sessions of one kind per account; one more ends the first in order
+MOST = 20  # Sessions of one kind per account; one more ends the first in order
 # `seen` is updated at most this often, no matter how often the session is used.
 _FRESH = timedelta(minutes=10)
 

@@ -244,7 +244,7 @@ def refusing() -> Iterator[None]:
         if isinstance(error, errors.Overloaded):
             said = f"{said} Reason: {error.reason}."
         raise click.ClickException(printable(said)) from error
-    except BrokenPipeError:  # click ends the command without a message
+    except BrokenPipeError:  # Click ends the command without a message
         raise
     except OSError as error:
         place = "" if error.filename is None else f" {error.filename}"

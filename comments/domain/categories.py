@@ -26,8 +26,8 @@ from comments import errors
 # categories above it.
 MOST = 5
 MOST_OF_SITE = 200
-DEEPEST = 3  # parts of a name
-LONGEST = 50  # characters of a part
+DEEPEST = 3  # Parts of a name
+LONGEST = 50  # Characters of a part
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _BESIDE_LETTERS = frozenset(" -_.,:&+'")

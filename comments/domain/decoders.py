@@ -65,5 +65,5 @@ def convert(value: object, kind: type[T]) -> T:
     Raises:
         msgspec.ValidationError: the value does not match the type.
     """
-    json(kind)  # describes the type
+    json(kind)  # Describes the type
     return msgspec.convert(value, kind)

@@ -245,7 +245,7 @@ class HttpClient:
             connection.sock = watched.socket
             yield connection
             if watched.is_over:
-                # a connection that the watchdog shut down looks like the end of a response
+                # A connection that the watchdog shut down looks like the end of a response
                 raise TimeoutError
         except (OSError, http.client.HTTPException) as error:
             raise errors.Unreachable(

@@ -30,7 +30,7 @@ from comments.store.models import comment_rows, conversion, event_rows
 
 _OWNER = "webhook_endpoints"
 CHANNEL = "hook"
-MOST = 10  # hooks per site
+MOST = 10  # Hooks per site
 FAILING_FOR = timedelta(days=3)
 _APPROVED = records.Status.APPROVED.value
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}

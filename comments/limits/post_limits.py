@@ -15,7 +15,7 @@ from comments.domain import records
 # which takes a few seconds on a phone.
 HARDEST = 2_000_000
 _MOST = 10_000
-_LONGEST_WAIT = 60  # seconds; authors may have to wait this long
+_LONGEST_WAIT = 60  # Seconds; authors may have to wait this long
 RANGES = {
     "proof_of_work": HARDEST,
     "form_seconds": _LONGEST_WAIT,

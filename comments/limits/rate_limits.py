@@ -39,7 +39,7 @@ _MOST = 500  # Marks of both types in one bucket: 14 kB.
 _HOUR = 3600
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 UNLIMITED = 1 << 60
-_AT_ONCE = 500  # keys that one commit can delete (Datastore's limit)
+_AT_ONCE = 500  # Keys that one commit can delete (Datastore's limit)
 
 
 class Limit(NamedTuple):
@@ -172,7 +172,7 @@ class RateLimitJournal(RateLimitBucket):
         assert self._row is not None  # noqa: S101 - filled above
         since, until = ((now + sign * self.limit.keeps).timestamp() for sign in (-1, 1))
         marks = [mark for mark in _marks(self._row.recent) if since < mark.at < until]
-        self._marks = []  # a transaction that runs again calls `fill` again
+        self._marks = []  # A transaction that runs again calls `fill` again
         surplus = sum(mark.proof == NOTHING for mark in marks) - _FEW
         for mark in marks:
             surplus -= mark.proof == NOTHING

@@ -40,7 +40,7 @@ _DOUBTED = 60.0  # Seconds after which an unanswered commit has been applied or 
 _MOST_DOUBTS = 1_000  # Per process; each doubt costs a read or two.
 _OWNER = "usage"
 _log = logging.getLogger("flatthread")
-_PATIENCE = 2.0  # seconds allowed for work that a later call can also do
+_PATIENCE = 2.0  # Seconds allowed for work that a later call can also do
 
 
 class UsageAmounts(msgspec.Struct, frozen=True):

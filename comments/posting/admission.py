@@ -71,7 +71,7 @@ from comments.tree.values import Draft
 _log = logging.getLogger("flatthread")
 
 PATIENCE = 5.0  # Seconds.
-_AGAIN = 60  # seconds
+_AGAIN = 60  # Seconds
 _JUST = 10.0  # Seconds for which a refusal makes another one likely.
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)

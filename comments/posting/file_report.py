@@ -35,7 +35,7 @@ from comments.tree import status_changes, values
 
 PER_NETWORK = rate_limits.Limit("reports", 20, timedelta(hours=1))
 BY = records.Actor("reports", "reports of readers")
-TRUSTED = 5  # other approved comments on the site
+TRUSTED = 5  # Other approved comments on the site
 _RULE = "reports"
 
 
@@ -76,14 +76,14 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
         )
         if stored is None or stored.site != site or not _is_seen(stored, author):
             if audit_log.is_done(act):
-                return None  # an earlier run held the comment, but its response was lost
+                return None  # An earlier run held the comment, but its response was lost
             raise errors.NotFound("comment", comment_id)
         bucket.fill(taken, now=now)
         if bucket.is_empty:
             raise errors.TooMany(retry_after=bucket.wait(now))
         if stored.status != Status.APPROVED:
             transactions.apply(bucket.count_writes())
-            return None  # authors still see their shadowed comments as approved
+            return None  # Authors still see their shadowed comments as approved
         fresh = reports.fresh(comment_id, site, now=now)
         added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
         if added is None:

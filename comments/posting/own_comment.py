@@ -102,7 +102,7 @@ def retract(
     def check(comment: records.Comment) -> None:
         _check_site(comment, site)
         if comment.status is records.Status.RETRACTED:
-            return  # the comment is already erased, including its author's id
+            return  # The comment is already erased, including its author's id
         _check_owner(comment, author_id)
         _check_revision(comment, revision)
 

@@ -20,7 +20,7 @@ from comments.store.memory import per_process
 
 _MINUTE = 60.0
 MOST_NETWORKS = (
-    50_000  # with separate counts per minute, in about 8 MB; all other networks share one count
+    50_000  # With separate counts per minute, in about 8 MB; all other networks share one count
 )
 
 

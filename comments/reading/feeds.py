@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 LIMIT = 30
 _TRIES = 3
-_MOST_SITES = 1_000  # maximum number of sites in the cache `_PLACES`
+_MOST_SITES = 1_000  # Maximum number of sites in the cache `_PLACES`
 
 
 class FeedEntry(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree.lists import listed_comments, ordered_query
 
-MOST = 20_000  # comments in one response (about 10 MB); App Engine's limit is 32 MB
+MOST = 20_000  # Comments in one response (about 10 MB); App Engine's limit is 32 MB
 
 
 class WholeThread(PageSource[chunks.Whole]):

@@ -49,7 +49,7 @@ class PageSource(abc.ABC, Generic[Made]):
     secret: str
     first: int = 0
     is_exact = (
-        False  # if True, always probe, because the page also contains rows read outside the view
+        False  # If True, always probe, because the page also contains rows read outside the view
     )
     tag = ""
     lasts = ""

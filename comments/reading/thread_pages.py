@@ -288,7 +288,7 @@ class Around(ListingPage):
         rows = list(view.rows(max(low, root), high))
         place = next((n for n, row in enumerate(rows) if row.id == self._row.id), None)
         if place is None:
-            raise errors.NotFound("comment", self._row.id)  # the comment is no longer listed
+            raise errors.NotFound("comment", self._row.id)  # The comment is no longer listed
         start = 0 if place < limit else min(place, len(rows) - limit)
         page = self._with_around(self._page_of_run(view, rows[start : start + limit + 1]))
         if page.cursor is None and following:

@@ -25,7 +25,7 @@ from comments.store.models import comment_rows, conversion, schema
 
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
-LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway
+LONGEST_FRESHNESS = 60  # Seconds; directories are read again after this time anyway
 DEMO = "demo"  # The id of the site that a new service shows on its own pages.
 
 

@@ -30,9 +30,9 @@ from comments.store.models import comment_rows
 NO_ORIGIN = "null"
 MOST_WRONG = 5
 _KEPT = timedelta(days=7)
-_DAY, _HOUR = 86_400.0, 3_600.0  # seconds
+_DAY, _HOUR = 86_400.0, 3_600.0  # Seconds
 _LONGEST = 300  # Characters in an origin.
-_PATIENCE = 2.0  # seconds
+_PATIENCE = 2.0  # Seconds
 _log = logging.getLogger("flatthread")
 
 

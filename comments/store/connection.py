@@ -53,7 +53,7 @@ _Commit = rpc_types.CommitRequest.pb()
 _TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 _Begin = rpc_types.BeginTransactionRequest.pb()
 _Options = rpc_types.TransactionOptions.pb()
-_MOST_KEYS = 1000  # keys in one lookup (Datastore's limit)
+_MOST_KEYS = 1000  # Keys in one lookup (Datastore's limit)
 _WHOLE = int(query_types.EntityResult.ResultType.FULL)
 
 
@@ -166,7 +166,7 @@ class Store:
         self.rpc_timeout = rpc_timeout
         self._lines = _Lines()
         self.faults = storage_faults.FaultRecord()
-        self.kept: dict[object, Any] = {}  # see `per_process`
+        self.kept: dict[object, Any] = {}  # See `per_process`
         self.keeping = threading.RLock()
         self._partition = self.partition()
         self.begin = _call(channel, "BeginTransaction")

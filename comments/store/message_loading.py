@@ -21,7 +21,7 @@ def load() -> None:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None:
         raise ModuleNotFoundError(_PACKAGE)
-    sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)  # without running its code
+    sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)  # Without running its code
     try:
         importlib.import_module(f"{_PACKAGE}.types")
     finally:

@@ -32,7 +32,7 @@ from comments.store.models import schema
 from comments.store.wire import codec, queries
 
 Query = queries.Query
-Path = tuple[tuple[str, str], ...]  # kinds and names from the root to an entity
+Path = tuple[tuple[str, str], ...]  # Kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
 _ONE_BATCH = 300  # Maximum results in a batch.
 LONGEST = 240.0  # Seconds for a response with many batches; Datastore ends transactions after 270.

@@ -25,9 +25,9 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
     row.unfolded = row.unfolded or row.listed or row.shelved
     # A bucket may contain the text that this change removed.
     row.rewrites = row.unfolded
-    row.fold_by = at_once(row)
+    row.fold_by = compaction_deadline(row)
     if was_listed or row.listed:
-        row.changed = changed_at(row)
+        row.changed = change_time(row)
 
 
 def touch_around_text(row: comment_rows.CommentRow, *, now: datetime) -> None:
@@ -44,7 +44,7 @@ def flag_as_moved(row: comment_rows.CommentRow) -> comment_rows.CommentRow:
     """Let readers use the ordered query until the next compaction of the row's thread."""
     raise_revision(row)
     row.unfolded = row.moved = True
-    row.fold_by = at_once(row)
+    row.fold_by = compaction_deadline(row)
     return row
 
 
@@ -55,12 +55,12 @@ def raise_revision(row: comment_rows.CommentRow) -> None:
     row.text_revision = text_revision
 
 
-def at_once(row: comment_rows.CommentRow) -> datetime | None:
+def compaction_deadline(row: comment_rows.CommentRow) -> datetime | None:
     """Return the deadline for immediate compaction, or None for an unflagged row."""
     return AT_ONCE if row.unfolded else None
 
 
-def changed_at(row: comment_rows.CommentRow) -> datetime | None:
+def change_time(row: comment_rows.CommentRow) -> datetime | None:
     """Return the time of the last change to the row that readers could see.
 
     This time never goes back, even if clocks differ.

@@ -11,7 +11,7 @@ from comments.domain import records
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, schema
 from comments.threads import naming
-from comments.threads.comment_flags import OWNER, at_once, raise_revision
+from comments.threads.comment_flags import OWNER, compaction_deadline, raise_revision
 
 
 def field_writes(
@@ -89,7 +89,7 @@ def _flag_oldest_listed(thread: comment_rows.ThreadRow) -> list[comment_rows.Com
     for row in rows:
         raise_revision(row)
         row.unfolded = True
-        row.fold_by = at_once(row)
+        row.fold_by = compaction_deadline(row)
     return rows
 
 

@@ -29,7 +29,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows, schema
 from comments.threads import category_journal, thread_cache
 
-_FEW, _MANY = 4, 1_000  # listed comments to search for the oldest one that can name the thread
+_FEW, _MANY = 4, 1_000  # Listed comments to search for the oldest one that can name the thread
 
 
 class Brought(NamedTuple):

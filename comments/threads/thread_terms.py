@@ -19,8 +19,8 @@ from comments.store.models import bucket_rows, comment_rows, conversion
 from comments.threads import thread_cache
 
 _OWNER = "thread_terms"
-_TERM = 60.0  # seconds that a copy is used
-_MOST_COPIES = 10_000  # threads
+_TERM = 60.0  # Seconds that a copy is used
+_MOST_COPIES = 10_000  # Threads
 
 # Terms that this process read from a thread's row, or has just changed.
 COPIES = per_process.PerProcess(

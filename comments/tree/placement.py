@@ -26,7 +26,7 @@ from comments.threads.comment_flags import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.values import ChangeResult, Decide, Draft
 
-_SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
+_SHADOW = "shadow"  # The rule of a reply to a shadowed comment; stored as text
 
 
 class Placement:
@@ -316,7 +316,7 @@ def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_ro
         raise errors.Conflict("parent-retracted")
     is_own = bool(draft.author.id) and row.author_id == draft.author.id
     if row.status == Status.SHADOWED and is_own:
-        return row  # a refusal would tell the comment's author that the comment is shadowed
+        return row  # A refusal would tell the comment's author that the comment is shadowed
     if row.status != Status.APPROVED:
         # For readers, held and rejected comments do not exist.
         raise errors.NotFound("parent", wanted)

@@ -22,7 +22,7 @@ from comments.tree.values import ChangeResult
 from comments.tree.visibility import Changed, change_status, previous_ruling
 
 _PINNED = "pinned"
-MOST_PINS = 3  # in a thread: every first page contains all pinned comments
+MOST_PINS = 3  # In a thread: every first page contains all pinned comments
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class ChangeResult:
     writes: tuple[ownership.Writes, ...] = ()
     event: str = ""
     is_new: bool = False
-    is_from_origin: bool = False  # a retry with the stored `origin`
+    is_from_origin: bool = False  # A retry with the stored `origin`
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from comments.domain.moderation import classifier_verdicts, reasons
 from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
-from comments.threads.comment_flags import changed_at, touch
+from comments.threads.comment_flags import change_time, touch
 from comments.tree.comment_writes import parent_row
 
 Changed = tuple[counting.CountedState, comment_rows.CommentRow]
@@ -74,7 +74,7 @@ def _list_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
         before = conversion.comment_state(parent)
         parent.listed = True
         touch(parent, was_listed=False)
-        parent.changed = changed_at(parent)
+        parent.changed = change_time(parent)
         yield before, parent
         parent = parent_row(parent)
 

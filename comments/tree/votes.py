@@ -40,7 +40,7 @@ from comments.store.models import comment_rows, schema, vote_rows
 
 COUNT_AFTER = timedelta(
     seconds=10
-)  # minimum time between changes that votes make to a comment's row
+)  # Minimum time between changes that votes make to a comment's row
 KEPT = timedelta(days=30)
 AT_ONCE = 200  # Maximum number of votes or networks that one transaction deletes.
 MOST_SEATS = 5_000  # Voters in one row: 140 kB.

@@ -50,7 +50,7 @@ def back_up(
     release = flatthread.__version__
     folder = settings.backup_dir or settings.data_dir
     target = folder / store_backup.file_name(now, f"before-{release}-")
-    if target.exists():  # a start that was killed has completed it within this second
+    if target.exists():  # A start that was killed has completed it within this second
         return target
     try:
         made = store_backup.make(settings, files, target, now=now)

@@ -36,7 +36,7 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 TERM = timedelta(days=7)
 RESET_TERM = timedelta(days=1)
-_FIRST_TERM = timedelta(days=1)  # of the first owner's link; each start makes a new link
+_FIRST_TERM = timedelta(days=1)  # Of the first owner's link; each start makes a new link
 _BOUND = "invited address"
 OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
@@ -255,7 +255,7 @@ def reset_password(
 
     def body() -> sessions.Session:
         row, reset, used = _reset_writes(token, attempt, secret, now, own=fresh)
-        if row.epoch != fresh:  # if equal, an earlier run committed but its response was lost
+        if row.epoch != fresh:  # If equal, an earlier run committed but its response was lost
             _prove(row, reset, choice.code, secret, now)
             row.populate(password=hashed, reset="", epoch=fresh)
         session = f"{reset.account}.{made}"
@@ -285,7 +285,7 @@ def _reset_writes(
     try:
         reset = decoders.json(_Reset).decode(content)
     except msgspec.DecodeError as error:
-        raise errors.BadLink from error  # a link from an older release
+        raise errors.BadLink from error  # A link from an older release
     row = reads.get(account_rows.account_key(reset.account))
     if row is None or (row.reset != reset.mark and row.epoch != own):
         raise errors.BadLink

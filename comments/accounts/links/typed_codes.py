@@ -31,7 +31,7 @@ _PURPOSE = "typed code"
 class CodedContent(msgspec.Struct, frozen=True):
     """The content of a link with a code: site, content, digest of the code, guesses so far."""
 
-    site: str = ""  # links of older releases have none of these names
+    site: str = ""  # Links of older releases have none of these names
     content: str = ""
     code: str = ""
     tries: int = 0

@@ -181,7 +181,7 @@ def unlink(account: str, issuer: str) -> None:
     def body() -> None:
         row = reads.get(account_rows.account_key(account))
         if row is not None and row.epoch == fresh:
-            return  # an earlier run committed, but its response was lost
+            return  # An earlier run committed, but its response was lost
         gone = [] if row is None else [n for n in row.identities if _is_at(n, provider)]
         if not gone:
             raise errors.NotFound("provider", issuer)

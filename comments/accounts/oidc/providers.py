@@ -27,11 +27,11 @@ from comments.store.models import account_rows, comment_rows
 
 _OWNER = "accounts"
 _PURPOSE = "provider's secret"
-MOST = 10  # providers of the service
+MOST = 10  # Providers of the service
 _NAME = re.compile(r"[a-z0-9-]{1,31}")
 _LONGEST_TITLE = 40
 _LONGEST_ISSUER = 200
-_LONGEST = 500  # characters of a client id or secret
+_LONGEST = 500  # Characters of a client id or secret
 
 
 class Provider(msgspec.Struct, frozen=True):

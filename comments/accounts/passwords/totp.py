@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from comments import errors
 
-STEP = 30  # seconds
+STEP = 30  # Seconds
 _DIGITS = 6
 _SECRET_TEXT = re.compile("[A-Z2-7]{32}")
 _SECRET = 20  # Bytes, the length of SHA-1 (RFC 4226, section 4).

@@ -161,7 +161,7 @@ def _store(settings: "config.Settings") -> _Findings:
     try:
         if settings.datastore == "embedded":
             change = console.data_files().upgrade_of(settings.data_file)
-            if change:  # only a start of the service or `upgrade` may make it
+            if change:  # Only a start of the service or `upgrade` may make it
                 yield _warning("store", f"Data file: {change}. Run: flatthread upgrade --check")
                 return
         settings, store = console.open_store(creates=False)

@@ -15,8 +15,8 @@ from comments.upkeep import scheduler, wiring
 
 imports = console.Group("imports", help="List, show and undo imports.")
 
-_TRIES = 20  # of a waiting command, until it leaves the rest to a running server
-_PAUSE = 5.0  # seconds between two tries
+_TRIES = 20  # Of a waiting command, until it leaves the rest to a running server
+_PAUSE = 5.0  # Seconds between two tries
 _SITE = click.option("--site", "site_id", required=True, help="The site of the imports.")
 
 

@@ -119,6 +119,6 @@ def _difference(difference: "recounts.Difference") -> difference_report.FoundDif
     scope = difference.scope
     place = {field: part for field, part in scope._asdict().items() if field != "kind" and part}
     kind = f"{scope.kind} {difference.name}"
-    if scope.kind == counting.LISTINGS:  # each name is the digest of a thread
+    if scope.kind == counting.LISTINGS:  # Each name is the digest of a thread
         kind, place = scope.kind, {**place, "thread": difference.name}
     return difference_report.FoundDifference(kind, place, difference.stored, difference.expected)

@@ -21,7 +21,7 @@ _OF_SITE = (
     "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds", "freshness",
     "filed", "moderators",
 )  # fmt: skip
-_EMPTIED = {"query_keys", "filed", "moderators", "images"}  # options that '' makes empty
+_EMPTIED = {"query_keys", "filed", "moderators", "images"}  # Options that '' makes empty
 
 
 def _checked_id(_context: click.Context, _parameter: click.Parameter, given: str) -> str:

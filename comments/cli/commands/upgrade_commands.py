@@ -92,7 +92,7 @@ def _enter_unchanged(
 
 def _run_upgrade(files: "engine_files.EngineFiles | None", change: str, *, backs_up: bool) -> None:
     with console.enter_store(backs_up=backs_up):
-        saves = backs_up and not change  # otherwise opening the file has made the backup
+        saves = backs_up and not change  # Otherwise opening the file has made the backup
         store_upgrade.begin(console.settings(), files if saves else None, now=datetime.now(UTC))
         rows = upgrades.go_on(steps=None)
     click.echo(f"The store is up to date. Read {console.quantity(f'{rows:,}', 'row')}.")

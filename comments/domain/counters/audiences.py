@@ -31,14 +31,14 @@ from comments.domain import categories, decoders
 from comments.domain.ids import thread_ids
 
 MOST_AUDIENCES = 20
-MOST_SOURCES = 20  # different sources in one question, because a scan reads all of them at once
-MOST_MENTIONS = 100  # sources in one question, including repetitions
-DEEPEST = 3  # levels of lists
-LONGEST_PERIOD = 366  # days, because each day of a period is a range of rows
-LONGEST_NAME = 100  # characters
+MOST_SOURCES = 20  # Different sources in one question, because a scan reads all of them at once
+MOST_MENTIONS = 100  # Sources in one question, including repetitions
+DEEPEST = 3  # Levels of lists
+LONGEST_PERIOD = 366  # Days, because each day of a period is a range of rows
+LONGEST_NAME = 100  # Characters
 FIELD = "audiences"
 
-_MASKS = 4096  # results that a question keeps
+_MASKS = 4096  # Results that a question keeps
 # Where msgspec found a value that does not match: "... - at `$.active.any[0].since`".
 _PLACE = re.compile(r"`\$([^`]*)`$")
 

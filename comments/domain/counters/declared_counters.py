@@ -36,10 +36,10 @@ from comments.domain.counters.counting import CountedState
 from comments.domain.ids import author_ids
 from comments.domain.records import Status
 
-MOST = 20  # counters of a site
+MOST = 20  # Counters of a site
 MOST_CONDITIONS = 10
-LONGEST_NAME = 40  # characters
-MOST_CATEGORIES = categories.MOST * categories.DEEPEST  # in which a comment counts
+LONGEST_NAME = 40  # Characters
+MOST_CATEGORIES = categories.MOST * categories.DEEPEST  # In which a comment counts
 LARGEST = 1_000_000_000
 SCOPE = "declared"
 

@@ -15,7 +15,7 @@ from itsdangerous.signer import SigningAlgorithm
 from comments import errors
 from comments.domain.crypto import secret_rotation
 
-_SIGNATURE = 20  # bytes
+_SIGNATURE = 20  # Bytes
 
 
 def label(*parts: str) -> str:

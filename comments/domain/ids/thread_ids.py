@@ -31,7 +31,7 @@ from comments.domain.text.addresses import host_names, percent_encoding
 # The API promises this limit. In practice, the paths that browsers and servers accept are shorter.
 MAX_BYTES = 2_000
 MAX_QUERY_KEYS = 20
-MAX_QUERY_KEY = 100  # characters
+MAX_QUERY_KEY = 100  # Characters
 
 _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")

@@ -23,7 +23,7 @@ from comments.domain.reports import outcomes
 
 AKISMET, WEBHOOK = "akismet", "webhook"
 NAMES = (AKISMET, WEBHOOK)
-MOST = len(NAMES)  # classifiers per site
+MOST = len(NAMES)  # Classifiers per site
 LABELS = {AKISMET: "Akismet", WEBHOOK: "the site's own service"}
 LONGEST_REASON = 300
 SENDER = "sender"  # The purposes for which a sender and a classifier's secret are encrypted.

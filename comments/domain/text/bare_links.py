@@ -36,7 +36,7 @@ HEAD = re.compile(rf"{START}{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}}(?![0-9]))?")
 _PARTS = re.compile(rf"[^{_ENDS}()\[\]]*([()\[\]]?)")
 _OPENED = {")": "(", "]": "["}
 _AFTER_SENTENCE = ".,:;!?'*_~([\u2026\u2019\u060c\u061b\u061f\u06d4\u0964"
-_SHORTEST = {"h": 2, "w": 3}  # labels of a host
+_SHORTEST = {"h": 2, "w": 3}  # Labels of a host
 
 
 def end_of(head: re.Match[str]) -> int:

@@ -35,7 +35,7 @@ _OTHER_BLOCKS = frozenset({
     "figcaption", "figure", "footer", "form", "header", "legend", "main", "nav", "section",
     "summary",
 })  # fmt: skip
-_BOUNDARY = "div"  # stands for the start or end of any of them, until lines are ended
+_BOUNDARY = "div"  # Stands for the start or end of any of them, until lines are ended
 _REMOVED = re.compile(rf"<(?:{'|'.join(sanitizing.WITHOUT_TEXT)})\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
 
@@ -78,7 +78,7 @@ class _Conversion:
 
     def __init__(self) -> None:
         self.images = self.embeds = self.unlinked = 0
-        self._links: list[bool] = []  # for each open link, whether it has an address
+        self._links: list[bool] = []  # For each open link, whether it has an address
         self._last = ""
 
     def replacement(self, tag: re.Match[str]) -> str:
@@ -124,7 +124,7 @@ class _Conversion:
 
 def _lines(html: str) -> Iterator[str]:
     """Yield HTML with a line break for each boundary between two texts, and without the others."""
-    is_begun = is_ended = False  # whether the current line has text, and whether a boundary ends it
+    is_begun = is_ended = False  # Whether the current line has text, and whether a boundary ends it
     end = 0
     for tag in sanitizing.TAG.finditer(html):
         text, end, name = html[end : tag.start()], tag.end(), tag[2]

@@ -141,9 +141,9 @@ def without_dead_links(cleaned: str) -> str:
 
     Their title goes too: it may contain the address that was refused.
     """
-    is_alive: list[bool] = []  # for each open link; a table in a link may contain links
+    is_alive: list[bool] = []  # For each open link; a table in a link may contain links
 
-    def replaced(tag: re.Match[str]) -> str:
+    def replacement(tag: re.Match[str]) -> str:
         slash, name, attributes = tag.groups()
         if name != "a":
             return tag[0]
@@ -152,7 +152,7 @@ def without_dead_links(cleaned: str) -> str:
             return tag[0] if is_alive[-1] else ""
         return tag[0] if is_alive.pop() else ""
 
-    return TAG.sub(replaced, cleaned)
+    return TAG.sub(replacement, cleaned)
 
 
 def _depth(cleaned: str) -> int:

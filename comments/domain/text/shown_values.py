@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-_MOST_SHOWN = 60  # characters of a value
-_BEFORE = 15  # characters before the first one that differs, in a value that is cut
+_MOST_SHOWN = 60  # Characters of a value
+_BEFORE = 15  # Characters before the first one that differs, in a value that is cut
 
 
 def show(value: object, other: object) -> str:

@@ -63,7 +63,7 @@ class StoredAnswers(msgspec.Struct, frozen=True):
     """All answers about a comment's text, keyed by classifier name."""
 
     asked: int = 0
-    current: int = msgspec.field(default=0, name="stands")  # the stored name
+    current: int = msgspec.field(default=0, name="stands")  # The stored name
     of: dict[str, StoredAnswer] = {}
 
 

@@ -194,7 +194,7 @@ def _vet(client: safe_http.HttpClient, url: str) -> None:
 
 
 def _set_classifier(site: str, name: str, change: policy_changes.ClassifierChange, by: By) -> None:
-    every(site)  # checks that the site exists
+    every(site)  # Checks that the site exists
     policy_changes.set_classifier(site, name, change, by.actor, now=by.now, reason=by.reason)
 
 

@@ -30,7 +30,7 @@ from comments.threads import thread_terms
 
 _MOST_AUTHOR = 200  # Maximum number of characters in an author id.
 _SET_THREAD = "set-thread"
-_THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
+_THREAD, _AUTHOR = "thread:", "author:"  # Prefixes of subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
 # A function from a classifier's old registration to its new registration. None means that the
 # classifier is not registered.

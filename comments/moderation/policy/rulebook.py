@@ -90,7 +90,7 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
     bans: tuple[Ban, ...] = ()
     classifiers: tuple[classifier_verdicts.Classifier, ...] = msgspec.field(
         default=(),
-        name="advisers",  # the stored name
+        name="advisers",  # The stored name
     )
 
     def classifier(self, name: str) -> classifier_verdicts.Classifier | None:

@@ -14,7 +14,7 @@ text, no matter how often a program decodes it. Both functions are idempotent.
 import re
 import unicodedata
 
-MAX_LINE = 200  # characters
+MAX_LINE = 200  # Characters
 LINK = "[link]"
 # Full stops that NFKC does not change, and that people and programs read as a dot.
 _DOT = ".\u0589\u0701\u0702\u3002\ua4f8\ua60e\U00010a50"

@@ -78,11 +78,11 @@ class SmtpClient:
         except smtplib.SMTPRecipientsRefused as error:
             return _refusal(next(iter(error.recipients.values()))[0])
         except smtplib.SMTPAuthenticationError as error:
-            return _unsent(f"sign-in refused: {error.smtp_code}")
+            return _general_failure(f"sign-in refused: {error.smtp_code}")
         except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
             return _refusal(error.smtp_code)
         except (smtplib.SMTPException, OSError) as error:
-            return _unsent(type(error).__name__)
+            return _general_failure(type(error).__name__)
         return outcomes.Outcome(outcomes.End.DELIVERED, "sent")
 
     def _drop(self) -> None:
@@ -114,10 +114,10 @@ def _connect(server: setting_values.Smtp) -> smtplib.SMTP:
 
 def _refusal(code: int) -> outcomes.Outcome:
     if code == _GOODBYE:
-        return _unsent(f"refused: {code}")
+        return _general_failure(f"refused: {code}")
     end = outcomes.End.GIVE_UP if code >= _PERMANENT else outcomes.End.RETRY
     return outcomes.Outcome(end, f"refused: {code}")
 
 
-def _unsent(reason: str) -> outcomes.Outcome:
+def _general_failure(reason: str) -> outcomes.Outcome:
     return outcomes.Outcome(outcomes.End.RETRY, reason, is_general=True)

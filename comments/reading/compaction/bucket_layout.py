@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from comments.reading.materialized import buckets
 
-PART_BYTES = 900 * 1024  # bytes of a directory in one entity; Datastore's limit is 1 MiB
+PART_BYTES = 900 * 1024  # Bytes of a directory in one entity; Datastore's limit is 1 MiB
 
 
 class Sizes(NamedTuple):
     """Upper limits for buckets and for the directory's tail."""
 
     bucket_rows: int
-    bucket_bytes: int  # bytes of a bucket's JSON before compression
+    bucket_bytes: int  # Bytes of a bucket's JSON before compression
     tail_rows: int
     tail_bytes: int
 

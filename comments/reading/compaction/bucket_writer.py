@@ -103,7 +103,7 @@ class CompactionAttempt(BucketWriter):
                 lines += self._rewrite_bucket(sizes, line, by_line[place], previous)
             else:
                 lines.append(line)
-        if -1 in chosen:  # the thread has no buckets yet
+        if -1 in chosen:  # The thread has no buckets yet
             lines += self._rewrite_bucket(sizes, None, by_line[-1], "")
         tail = [
             mark

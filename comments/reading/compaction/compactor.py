@@ -145,7 +145,7 @@ def prepare(
         base, fresh = buckets.Directory(""), _all_rows(name)
         rows = [row for row in fresh if row.flagged]
     if any(row.shape != shape for row in fresh):
-        return None  # the thread has moved to another scheme since it was read
+        return None  # The thread has moved to another scheme since it was read
     attempt, about = (
         bucket_writer.CompactionAttempt(scheme, name, base, stored.version),
         _about(thread),
@@ -196,7 +196,7 @@ def _dead_keys(
     if stored.content.best is not None and (best is None or best.top != stored.content.best.top):
         yield stored.content.best.top
     if any(stored.has_compacted(row.entry.id, row.entry.revision) for row in rows):
-        yield from stored.content.dead  # the stored directory has not been cleared yet
+        yield from stored.content.dead  # The stored directory has not been cleared yet
 
 
 def _pinned_comments(
@@ -256,7 +256,7 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
         stored, *written = reads.get_multi([key, *needed])
         version = "" if stored is None else stored.version
         if version == prepared.token:
-            return True  # an earlier run of this body committed, but its response was lost
+            return True  # An earlier run of this body committed, but its response was lost
         if version != prepared.base.version or None in written:
             return False
         # A process that is reading the old parts detects the deletion and reads the new directory.

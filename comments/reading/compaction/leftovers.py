@@ -17,7 +17,7 @@ from comments.store.models import bucket_rows, comment_rows, conversion, schema
 
 T = TypeVar("T")
 
-AT_ONCE = 100  # rows or buckets per transaction
+AT_ONCE = 100  # Rows or buckets per transaction
 _OWNER = "compactor"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 

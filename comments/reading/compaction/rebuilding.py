@@ -26,7 +26,7 @@ from comments.store.models import bucket_rows, comment_rows
 from comments.tree.bulk import job_writes
 
 _TRIES = 5
-_CANDIDATES = 20  # comments of which one is flagged
+_CANDIDATES = 20  # Comments of which one is flagged
 _OWNER = "compactor"
 
 

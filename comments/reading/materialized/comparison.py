@@ -92,14 +92,14 @@ def mismatches(
     """List the differences between the materialized data and all rows of the thread."""
     if materialized.stored is None:
         if any(row.flagged and row.moved for row in rows):
-            return []  # the next compaction replaces the directory
+            return []  # The next compaction replaces the directory
         return [Mismatch("", "directory", "unreadable", "readable")]
     directory = materialized.stored.directory
     if not directory.version:
         return []
     fresh = delta(directory, rows)
     if any(row.moved for row in fresh):
-        return []  # readers use the ordered query, and the next compaction uses only the rows
+        return []  # Readers use the ordered query, and the next compaction uses only the rows
     lost = [
         key for key, bucket in materialized.held.items() if bucket is None or not bucket.entries
     ]

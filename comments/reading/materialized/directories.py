@@ -23,7 +23,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 _TRIES = 3
-UNREADABLE = (zlib.error, msgspec.MsgspecError)  # errors of damaged content
+UNREADABLE = (zlib.error, msgspec.MsgspecError)  # Errors of damaged content
 
 
 class DirectoryOutdated(Exception):
@@ -63,7 +63,7 @@ def load(name: records.ThreadName) -> StoredDirectory:
             return StoredDirectory(buckets.Directory(""))
         parts = [value.string_value for value in stored.properties["parts"].array_value.values]
         rest = reads.read([bucket_rows.bucket_key(name, key) for key in parts]) if parts else []
-        if None not in rest:  # otherwise the directory was switched between the two reads
+        if None not in rest:  # Otherwise the directory was switched between the two reads
             content = b"".join(map(bucket_rows.content, (stored, *rest)))
             version = stored.properties["version"].string_value
             # Without a head or terms, readers use the view and the thread's row.

@@ -111,7 +111,7 @@ def _probe(name: records.ThreadName) -> reads.PreparedQuery:
             order=("revision",),
             projection=("revision",),
             limit=MOST_UNCOMPACTED
-            + 1,  # one row above a view's limit, to detect that there are too many
+            + 1,  # One row above a view's limit, to detect that there are too many
         )
     )
 
@@ -138,7 +138,7 @@ class Holdings:
             return kept
         directory, page, terms = directories.load(name)
         if kept is not None and kept.directory.version == directory.version:
-            directory = kept.directory  # the cached directory is already decoded
+            directory = kept.directory  # The cached directory is already decoded
         kept = KeptDirectory(directory, page, since, terms, _probe(name))
         self.cache.keep(("directory", name), kept, kept.weight)
         return kept

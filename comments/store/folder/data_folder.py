@@ -19,7 +19,7 @@ from pathlib import Path
 _FILE, _FOLDER = 0o600, 0o700
 _GROUP_FILE, _GROUP_FOLDER = 0o640, 0o2750  # setgid: new files inherit the folder's group
 _UMASK, _GROUP_UMASK = 0o077, 0o027
-# name prefixes of the service's own files
+# Name prefixes of the service's own files
 _OURS = (
     "flatthread.db",
     "flatthread-before-",
@@ -98,7 +98,7 @@ def _restrict(path: Path, gid: int) -> bool:
             os.chown(path, -1, gid, follow_symlinks=False)
         if stat.S_IMODE(state.st_mode) != wanted:
             path.chmod(wanted)
-    except FileNotFoundError:  # removed by another process
+    except FileNotFoundError:  # Removed by another process
         return True
     except OSError:
         return False

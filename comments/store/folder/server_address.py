@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 _NAME = "address"
-_PATIENCE = 10.0  # seconds for a local server on a busy machine to answer
+_PATIENCE = 10.0  # Seconds for a local server on a busy machine to answer
 
 
 def note(folder: Path, url: str, public: str = "") -> None:

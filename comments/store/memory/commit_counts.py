@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from comments.store.memory import per_process
 
-_SLOTS = 4096  # threads that share a slot only invalidate each other's cached data
+_SLOTS = 4096  # Threads that share a slot only invalidate each other's cached data
 
 
 class CommitCounts:

@@ -21,10 +21,10 @@ from comments.store.memory import caches
 
 V = TypeVar("V")
 
-RECENT = 3.0  # seconds
+RECENT = 3.0  # Seconds
 GLANCE = 1.0
 LONGEST = 60.0
-_MOST = 10_000  # rows
+_MOST = 10_000  # Rows
 
 
 def delay() -> float:

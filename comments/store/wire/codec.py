@@ -20,7 +20,7 @@ from comments.store.models import schema
 Entity = entity_types.Entity.pb()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_LONGEST_INDEXED = 1500  # bytes (Datastore's limit)
+_LONGEST_INDEXED = 1500  # Bytes (Datastore's limit)
 
 
 class _Shape(NamedTuple):
@@ -54,7 +54,7 @@ def fill(made: Any, row: schema.StoredRow, key: Any, names: Collection[str] | No
     for name in wanted:
         column = columns.get(name)
         if column is None:
-            continue  # the key
+            continue  # The key
         given = kept.get(name, column.default)
         if column.is_repeated:
             array = properties[name].array_value.values
@@ -85,7 +85,7 @@ def _fill(value: Any, name: str, column: schema.Property[Any], given: Any) -> No
         seconds, micros = divmod((given - _EPOCH) // _MICROSECOND, 1_000_000)
         value.timestamp_value.seconds = seconds
         value.timestamp_value.nanos = micros * 1000
-        value.timestamp_value.SetInParent()  # otherwise 1970-01-01 would be left out
+        value.timestamp_value.SetInParent()  # Otherwise 1970-01-01 would be left out
         return
     is_text = column.field == "string_value"
     if is_text and column.is_indexed and len(given.encode()) > _LONGEST_INDEXED:

@@ -27,8 +27,8 @@ from comments.transfer.checking import (
 )
 from comments.tree import values
 
-_LOOKUP = 250  # comments whose two possible ids are looked up at once
-_READ = 500  # items between two reports of the progress
+_LOOKUP = 250  # Comments whose two possible ids are looked up at once
+_READ = 500  # Items between two reports of the progress
 
 
 class CheckedImport:
@@ -46,7 +46,7 @@ class CheckedImport:
     ) -> None:
         self.threads = threads
         self.report = report
-        self.is_compared = False  # set by `import_writer.check`
+        self.is_compared = False  # Set by `import_writer.check`
         self.site = reading.site.id
         self.system = reading.system
         self._mapping = reading.mapping.texts

@@ -20,7 +20,7 @@ from comments.transfer.checking import import_authors, import_bodies, import_rep
 from comments.transfer.import_source import Markup
 from comments.transfer.parsing import html_references
 
-_FIRST_PAGE = datetime(1990, 1, 1, tzinfo=UTC)  # of the World Wide Web
+_FIRST_PAGE = datetime(1990, 1, 1, tzinfo=UTC)  # Of the World Wide Web
 _CLOCKS = timedelta(days=1)  # How far another system's clock may be ahead.
 
 

@@ -22,7 +22,7 @@ from comments.transfer.checking import import_report
 
 GUEST = "Guest"
 _NOT_AT_END = " \u200d"  # A blank, and the character that joins two emoji.
-_INVISIBLE = {"Cc", "Cs", "Zl", "Zp"}  # controls, lone surrogates, line separators
+_INVISIBLE = {"Cc", "Cs", "Zl", "Zp"}  # Controls, lone surrogates, line separators
 # The maximum number of authors in memory. When there are more, all of them are dropped.
 MOST = 10_000
 _MAX_EMAIL = 254  # Characters; RFC 5321 limits an address in an envelope to this length.

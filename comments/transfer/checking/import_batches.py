@@ -14,8 +14,8 @@ BATCH = 200
 # The maximum number of entities that a batch writes, without its events, its row in the journal and
 # the ancestors of its first comment. Every Datastore version accepts 500 in a transaction.
 BATCH_WRITES = 450
-_OF_COMMENT = 2  # the comment and its author's row in the thread
-_OF_THREAD = 2  # the thread and its counter
+_OF_COMMENT = 2  # The comment and its author's row in the thread
+_OF_THREAD = 2  # The thread and its counter
 # The maximum bytes of text in a batch. A transaction is limited to 10 MiB, and each text is stored
 # about twice.
 BATCH_BYTES = 3 << 20

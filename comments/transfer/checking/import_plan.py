@@ -41,7 +41,7 @@ class FirstPass:
         mapping: page_mapping.PageMapping,
     ) -> None:
         self.system = ""
-        self.keeps_ids = False  # whether comments keep the ids that they have in the file
+        self.keeps_ids = False  # Whether comments keep the ids that they have in the file
         self.site = site
         self.spool = spool.Spool()
         self.mapping = mapping
@@ -79,7 +79,7 @@ class FirstPass:
             self._remarks.count(import_report.MAPPED, text, line=0, number=0)
         self._settle_threads()
         copies: dict[str, Counter[str]] = defaultdict(Counter)
-        if self.system != imported_ids.OWN:  # our own exports contain each post once
+        if self.system != imported_ids.OWN:  # Our own exports contain each post once
             self._merge_doubles()
             for node, page in self._doubles.on_other_pages(self._nodes.values()):
                 self._remarks.note(import_report.TWICE, node.line, node.id)
@@ -185,7 +185,7 @@ class FirstPass:
         self, name: str, nodes: list[write_order.Node], copies: Counter[str], levels: int
     ) -> source_pages.PlannedThread:
         pages = self._pages.by_thread[name]
-        if len(pages) > 1:  # one page now, so dates order the comments
+        if len(pages) > 1:  # One page now, so dates order the comments
             for node in nodes:
                 node.rank = 0
         arranged = write_order.arrange(nodes, levels)

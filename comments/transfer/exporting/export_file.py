@@ -35,7 +35,7 @@ def create(path: Path) -> Iterator[Output]:
         errors.ExportFailed: the file cannot be written, or another process is writing it.
     """
     part = path.with_name(f".{path.name}.part")
-    if path.exists() and not path.is_file():  # a rename would replace a device such as /dev/null
+    if path.exists() and not path.is_file():  # A rename would replace a device such as /dev/null
         raise errors.ExportFailed(str(path), "this is not a regular file")
     try:
         with _open_locked(part) as raw:

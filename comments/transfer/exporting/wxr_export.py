@@ -53,7 +53,7 @@ _NAMESPACES = {
 _AUTHOR = "flatthread"
 _DELETED, _EMPTY = "[deleted]", "[no text]"
 _SECOND = timedelta(seconds=1)
-_EARLIEST = datetime(2, 1, 1, tzinfo=UTC)  # for dates that must be a little before a comment
+_EARLIEST = datetime(2, 1, 1, tzinfo=UTC)  # For dates that must be a little before a comment
 _EXTENSION = re.compile(r"\.(html?|php|aspx?)$", re.IGNORECASE)
 
 
@@ -74,8 +74,8 @@ class _Document:
         self._origins: tuple[str, ...] = ()
         self._threads = 0
         self._comments = 0
-        self._places: set[tuple[str, str]] = set()  # the paths and queries of the posts
-        self._dates: set[tuple[str, datetime]] = set()  # the titles and dates of the posts
+        self._places: set[tuple[str, str]] = set()  # The paths and queries of the posts
+        self._dates: set[tuple[str, datetime]] = set()  # The titles and dates of the posts
         # The current thread, its oldest comment, and the numbers of its comments.
         self._title = ""
         self._oldest = now

@@ -39,8 +39,8 @@ T = TypeVar("T")
 
 _LOOKUP = 500
 # An import takes a while, so it outlasts a store that is busy for minutes.
-_TRIES = 10  # of a batch, each of which ends with the store's own deadline
-_PAUSE = 5.0  # seconds between two tries
+_TRIES = 10  # Of a batch, each of which ends with the store's own deadline
+_PAUSE = 5.0  # Seconds between two tries
 
 
 class ImportSummary(msgspec.Struct, frozen=True):

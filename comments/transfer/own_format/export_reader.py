@@ -14,7 +14,7 @@ from comments.domain import decoders
 from comments.transfer.exporting import export_lines
 from comments.transfer.parsing import source_files, stray_bytes
 
-_LONGEST_NAME = 40  # characters of an unknown field or kind in a report
+_LONGEST_NAME = 40  # Characters of an unknown field or kind in a report
 _NO_HEADER = "the first line is not the header of an export of Flatthread"
 _AHEAD = timedelta(days=366)  # How far another machine's clock may be ahead.
 _ADVICE = (

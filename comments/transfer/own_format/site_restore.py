@@ -40,7 +40,7 @@ from comments.transfer.importing import import_journal, running_import
 from comments.transfer.own_format import export_reader
 from comments.tree.counters.declared import declarations, declared_backfill
 
-AT_ONCE = 100  # entries of the audit log in one transaction
+AT_ONCE = 100  # Entries of the audit log in one transaction
 
 
 class SiteParts(NamedTuple):

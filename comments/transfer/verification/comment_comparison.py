@@ -35,9 +35,9 @@ EXISTED = "no journal says that the import made the thread"
 EXPIRED = "erased after its term, or not stored by an older release"
 PIN_LIMIT = "a thread has at most 3 pinned comments"
 
-_NONE, _SOME, _OTHER = "none", "one", "another one"  # what a report shows of mail addresses
+_NONE, _SOME, _OTHER = "none", "one", "another one"  # What a report shows of mail addresses
 AddressOf = Callable[[str], str]
-MISSING = "comment"  # the field of a comment that is not stored
+MISSING = "comment"  # The field of a comment that is not stored
 AUTHOR_ID = "author id"
 
 

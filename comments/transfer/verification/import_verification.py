@@ -38,7 +38,7 @@ _LEFT_OUT = {
     import_report.DOUBLED: "posts that were sent twice, after the first",
     import_report.OTHER_ITEMS: "items that are not comments",
 }
-_AUTHORS = 20_000  # the maximum number of decrypted addresses in memory
+_AUTHORS = 20_000  # The maximum number of decrypted addresses in memory
 
 
 def verify(

@@ -108,7 +108,7 @@ class DifferenceGroups:
         )
 
 
-_DIGEST = 12  # characters of a digest that are shown
+_DIGEST = 12  # Characters of a digest that are shown
 _TOTALS = ("comments", "threads", "texts")
 
 

@@ -14,7 +14,7 @@ from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion, schema
 from comments.threads import naming
-from comments.threads.comment_flags import OWNER, at_once, changed_at, touch
+from comments.threads.comment_flags import OWNER, change_time, compaction_deadline, touch
 from comments.tree import votes
 from comments.tree.bulk import bulk_removal
 from comments.tree.counters import in_transaction
@@ -275,7 +275,7 @@ class _Part:
     def _list_above(self, parent: comment_rows.CommentRow | None) -> None:
         while parent is not None and not parent.listed:
             parent.listed = parent.unfolded = True
-            parent.changed, parent.fold_by = changed_at(parent), at_once(parent)
+            parent.changed, parent.fold_by = change_time(parent), compaction_deadline(parent)
             if parent.key.id() not in self.added:
                 touch(parent, was_listed=False)
             self.changed[parent.key.id()] = None

@@ -11,8 +11,8 @@ from comments.store.models import comment_rows, conversion, schema
 from comments.threads import thread_terms
 from comments.threads.comment_flags import (
     OWNER,
-    at_once,
-    changed_at,
+    change_time,
+    compaction_deadline,
     flag_as_moved,
     raise_revision,
     touch,
@@ -45,8 +45,8 @@ def missing_flag_writes(ids: Sequence[str]) -> ownership.Writes:
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
     for row in unknown:
-        row.unfolded, row.changed = True, changed_at(row)
-        row.fold_by = at_once(row)
+        row.unfolded, row.changed = True, change_time(row)
+        row.fold_by = compaction_deadline(row)
     return ownership.Writes(OWNER, put=tuple(unknown))
 
 

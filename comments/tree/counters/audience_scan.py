@@ -37,11 +37,11 @@ from comments.tree.counters import statistics
 
 T = TypeVar("T")
 
-MOST = statistics.MOST  # authors in one page
-_PAGE = 300  # ids that a store returns at once
+MOST = statistics.MOST  # Authors in one page
+_PAGE = 300  # Ids that a store returns at once
 _SMALLEST_PAGE = 20
-_BUFFERED = 150_000  # ids in memory, about 15 MB; if there are many ranges, their pages are smaller
-_COUNTED_AT_ONCE = 1_000  # authors of a thread that are counted for one read
+_BUFFERED = 150_000  # Ids in memory, about 15 MB; if there are many ranges, their pages are smaller
+_COUNTED_AT_ONCE = 1_000  # Authors of a thread that are counted for one read
 _LAST = "\U0010ffff"
 
 

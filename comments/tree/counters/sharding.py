@@ -38,9 +38,9 @@ class _Busy:
 
     def __init__(self) -> None:
         self.count = 1
-        self.kept: list[int] = []  # shards by writer; only the first writer uses the first shard
+        self.kept: list[int] = []  # Shards by writer; only the first writer uses the first shard
         self.writing: set[int] = set()
-        self.moving: set[int] = set()  # writers that leave the first shard when there are others
+        self.moving: set[int] = set()  # Writers that leave the first shard when there are others
         self.contended = 0.0
         self.next_spreading = 0.0
 

@@ -31,7 +31,7 @@ from comments.tree.counters import totals
 
 T = TypeVar("T")
 
-MOST = 1_000  # rows in one page
+MOST = 1_000  # Rows in one page
 _LAST = "\U0010ffff"
 
 

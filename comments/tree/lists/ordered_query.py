@@ -29,7 +29,7 @@ from comments.store.models import comment_rows, conversion
 from comments.tree.lists import listed_comments
 
 MAX_LIMIT = 200
-MAX_FLAT_OFFSET = 1_000  # comments that a page in a flat order may skip or count; see docs/costs.md
+MAX_FLAT_OFFSET = 1_000  # Comments that a page in a flat order may skip or count; see docs/costs.md
 ROOTS = "root"
 
 

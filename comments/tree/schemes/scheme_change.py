@@ -32,7 +32,7 @@ from comments.tree.schemes import reshaping
 
 # Bytes of one commit. Datastore's limit is 10 MiB; the rest is for the counters and the journal.
 MOST_BYTES = 9 << 20
-MOST_SLUGS = 50  # former slugs that a comment keeps
+MOST_SLUGS = 50  # Former slugs that a comment keeps
 _PLACE = (
     "parent", "number", "level", "sort_hash", "slug", "listed", "child_count",
     "shape", "former_slugs", "revision", "text_revision",

@@ -126,7 +126,7 @@ def unpack(path: Path, target: Path | None) -> Manifest:
         try:
             with gzip.GzipFile(fileobj=raw) as packed:
                 manifest = _unpack_members(path, packed, target)
-                while packed.read(_CHUNK):  # gzip compares its checksum at the end
+                while packed.read(_CHUNK):  # Gzip compares its checksum at the end
                     pass
         except _DAMAGED as error:
             raise errors.BackupFailed(

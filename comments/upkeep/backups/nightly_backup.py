@@ -159,7 +159,7 @@ def _record(settings: config.Settings) -> Record | None:
 
 def _note(settings: config.Settings, record: Record) -> None:
     own = settings.data_dir / f"{_RECORD}.{os.getpid()}"
-    with contextlib.suppress(OSError):  # on a full disk, the log still says what is wrong
+    with contextlib.suppress(OSError):  # On a full disk, the log still says what is wrong
         own.write_bytes(msgspec.json.encode(record))
         own.replace(settings.data_dir / _RECORD)
 

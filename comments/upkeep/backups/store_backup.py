@@ -186,7 +186,7 @@ def _give_final_name(partial: Path, target: Path) -> None:
         target.hardlink_to(partial)
     except FileExistsError:
         raise errors.BackupFailed(f"{target} already exists. Name a new file.") from None
-    except OSError:  # some network disks have no links
+    except OSError:  # Some network disks have no links
         partial.rename(target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:

@@ -124,5 +124,5 @@ def _repeat_deletions(
     try:
         with files.open_store(settings.data_file, settings) as replaced:
             return repeated_deletions.repeat(replaced, restored, now=now)
-    except (errors.BackupFailed, errors.Overloaded):  # backups exist to replace a damaged store
+    except (errors.BackupFailed, errors.Overloaded):  # Backups exist to replace a damaged store
         return None

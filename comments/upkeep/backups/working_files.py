@@ -57,6 +57,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # the process belongs to another user
+    except OSError:  # The process belongs to another user
         return True
     return True

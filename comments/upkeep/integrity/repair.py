@@ -43,7 +43,7 @@ from comments.upkeep.integrity import tree_places
 from comments.upkeep.migrations import rerendering
 
 _BATCH = 100
-_TRIES = 5  # attempts to repair a thread that people change meanwhile
+_TRIES = 5  # Attempts to repair a thread that people change meanwhile
 SECONDS = 240.0  # Seconds for reading one thread; the service aborts transactions after 270 s.
 _FIELDS = ("parent", "number", "level", "sort_hash", "slug", "listed")
 

@@ -25,10 +25,10 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 from comments.upkeep.integrity import repair
 
-SECONDS = 2.0  # the time after which a process begins no further check in one round
-MOST_FOUND = 20  # threads with problems that are remembered
-_OVERHEAD = 20  # reads for a thread's row, directory, ranking and counts
-_BUCKET_ROWS = 16  # the least number of comments in a bucket that the estimate assumes
+SECONDS = 2.0  # The time after which a process begins no further check in one round
+MOST_FOUND = 20  # Threads with problems that are remembered
+_OVERHEAD = 20  # Reads for a thread's row, directory, ranking and counts
+_BUCKET_ROWS = 16  # The least number of comments in a bucket that the estimate assumes
 
 _log = logging.getLogger("flatthread")
 

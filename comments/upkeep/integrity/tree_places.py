@@ -107,7 +107,7 @@ def _parent_from_answer(
         above.append(ancestor)
         ancestor = parents[ancestor]
     if row.id in above:
-        return None  # the answered comment is below this one
+        return None  # The answered comment is below this one
     is_deepest = len(above) >= scheme.levels
     return parents[row.reply_to] if is_deepest else row.reply_to
 

@@ -35,9 +35,9 @@ from comments.store.models import comment_rows, event_rows, schema
 from comments.tree.schemes import scheme_change
 
 PREFIX = "rescheme/"
-AT_ONCE = 100  # threads to stamp in one transaction
+AT_ONCE = 100  # Threads to stamp in one transaction
 STEPS = 20  # Maximum steps per call of `finish`, to leave time for other work.
-MOST_KEPT = 100  # threads that the journal names
+MOST_KEPT = 100  # Threads that the journal names
 SECONDS = 240.0  # Seconds for moving one thread; the service aborts transactions after 270 s.
 _OWNER = "rescheming"
 _TRIES = 3

@@ -30,7 +30,7 @@ from comments.web.http.decode import query_strings, request_shapes
 blueprint = moderator_callers.blueprint("moderator_statistics")
 
 _STATISTICS = "/sites/<site:site_id>/moderation/statistics"
-_MOST_SCANNED = 50_000  # rows of an audience; reading them takes about half a second
+_MOST_SCANNED = 50_000  # Rows of an audience; reading them takes about half a second
 _JSON, _CSV = "application/json", "text/csv"
 _SAFE = "!$%&'()*+,-./:;=?@_~"  # The characters of a query that a `Link` may contain.
 

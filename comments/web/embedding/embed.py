@@ -373,7 +373,7 @@ def _form(asked: _Asked, found: presentation.ThreadPage) -> plain_form.Form:
     key = plain_form.key_of(asked.name, found)
     form = plain_form.of(asked.site, asked.links, key, context.settings())
     about = plain_form.About(asked.links.title, asked.links.url)
-    parent = found.around if asked.query.reply else ""  # the address can be a slug or a former id
+    parent = found.around if asked.query.reply else ""  # The address can be a slug or a former id
     return msgspec.structs.replace(form, about=about, parent=parent)
 
 

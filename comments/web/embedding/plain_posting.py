@@ -85,7 +85,7 @@ def _submission(
 ) -> admission.Submission:
     parent, website = sent.parent or None, sent.website.strip()
     if website and "://" not in website:
-        website = f"https://{website}"  # as in the widget
+        website = f"https://{website}"  # As in the widget
     content = (request.sender.network, sent.name, website, sent.body, parent or "")
     joined = "\0".join((sent.key, *content))
     return admission.Submission(

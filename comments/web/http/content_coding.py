@@ -53,7 +53,7 @@ def encode_once(data: bytes, coding: Coding) -> bytes:
 def _encode(data: bytes, coding: Coding, level: int) -> bytes:
     if coding is Coding.IDENTITY:
         return data
-    # zlib writes a gzip header without a time or file name, so equal input gives equal output.
+    # Zlib writes a gzip header without a time or file name, so equal input gives equal output.
     packer = zlib.compressobj(level, zlib.DEFLATED, _GZIP_FRAME)
     return packer.compress(data) + packer.flush()
 
