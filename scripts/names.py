@@ -31,8 +31,8 @@ def words(text: str) -> frozenset[str]:
 # Words that end like a participle or a gerund and are something else.
 WORDS = words(
     """
-    bed embed exceed feed need proceed red seed speed
-    anything coding during encoding everything heading listing mapping meaning nothing opening paging posting ruling setting something
+    anything bed coding during embed encoding everything exceed feed heading listing mapping
+    meaning need nothing opening paging posting proceed red ruling seed setting something speed
     spelling standing string thing warning
     """
 )
@@ -58,9 +58,9 @@ QUESTIONS = frozenset(("is", "are", "was", "were", "has", "have", "may", "can", 
 # Verbs that act and return whether the act had an effect.
 ACTS = words(
     """
-    adapt add admit advance apply begin cancel catch check checkpoint claim compact count do drop empty expire finish
-    leave make mark mend remove renew request restrict retract set settle skip sleep step stop store switch take
-    try wait
+    adapt add admit advance apply begin cancel catch check checkpoint claim compact count do
+    drop empty expire finish leave make mark mend remove renew request restrict retract set
+    settle skip sleep step stop store switch take try wait
     """
 )
 # Names that a library calls, and names with a meaning of their own.

@@ -28,7 +28,7 @@ from comments.web.admin.pages import (
     statistics_page,
     thread_list_page,
 )
-from comments.web.admin.pages.transfer import export_page, import_page, undo_page, upload_calls
+from comments.web.admin.transfer import export_page, import_page, undo_page, upload_calls
 
 BLUEPRINTS = (
     start_page.blueprint,

@@ -9,7 +9,7 @@ import pytest
 from comments.domain import records
 from comments.domain.records import Verb
 from comments.moderation import decisions
-from comments.web.admin.pages.transfer import export_page
+from comments.web.admin.transfer import export_page
 from tests.support.histories import counter_drift
 from tests.support.people.console_browser import DESK, Desk
 from tests.support.threads import sample_threads

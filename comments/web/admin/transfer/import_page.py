@@ -17,7 +17,7 @@ from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal
 from comments.transfer.uploads import upload_store, upload_worker
 from comments.web.admin import admin_queries, site_visit
-from comments.web.admin.pages.transfer import export_page
+from comments.web.admin.transfer import export_page
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
