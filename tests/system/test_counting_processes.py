@@ -61,7 +61,7 @@ from concurrent.futures import ThreadPoolExecutor
 from comments import errors
 from comments.store import connection
 from comments.events import dispatcher
-from comments.upkeep import recategorize
+from comments.tree.bulk import recategorize
 from comments.store.large_sets import membership
 from comments.events import outbox
 from comments.posting import own_comment

@@ -50,7 +50,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()
     for name in ("check", "packages", "test"):
         shutil.copy(programs.ROOT / "scripts" / name, tmp_path / "scripts")
-    programs.write(tmp_path / "scripts" / "venv", "#!/bin/sh\n")
+    for name in ("venv", "names.py", "sizes.py"):
+        programs.write(tmp_path / "scripts" / name, "#!/bin/sh\n")
     programs.write(tmp_path / "scripts" / "build-widget", TOOL)
     widget = tmp_path / "widget"
     for tool in ("prettier", "tsc"):
