@@ -3,8 +3,8 @@
 This module owns the kind AuditEntry. An entry is written in the transaction of its decision, so
 each stored decision has exactly one entry, and no entry exists without its decision. The entry's id
 is generated once, before that transaction. If the transaction's body runs again, it finds its own
-entry and does nothing more (`is_done`). Entries from an export of Flatthread (`import_writes`) are
-the exception: an undo of their import deletes them.
+entry and does nothing more (`is_done`). Entries that `import_writes` adds from a
+Flatthread export are the exception: an undo of their import deletes them.
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
                 verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the previous

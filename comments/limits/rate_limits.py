@@ -68,7 +68,7 @@ class CountedItem(NamedTuple):
 
 
 class RateLimitBucket:
-    """One subject's bucket in a transaction: `fill` it first, then `count_writes` from it."""
+    """One subject's bucket in a transaction. Call `fill` first, then `count_writes`."""
 
     def __init__(self, limit: Limit, subject: str, secret: str) -> None:
         self.limit = limit
@@ -114,7 +114,7 @@ class RateLimitBucket:
 
 
 class Network:
-    """The buckets of one network: `fill` them first, then `count_writes` from all of them."""
+    """The buckets of one network. Call `fill` on all of them first, then `count_writes`."""
 
     def __init__(self, limit: Limit, network: str, secret: str) -> None:
         wider = client_networks.around(network)

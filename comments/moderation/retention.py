@@ -5,10 +5,10 @@ moderator can undo the decision. After `TERM`, the comment and its votes are era
 had retracted the comment. Comments that were imported as spam or rejected are kept, because this
 service did not refuse them. A comment's reports are deleted `TERM` after the last report.
 
-A guest's mail address and the caller mark of the guest's network (`caller_marks`) are erased `TERM`
-after the comment was created. Mail does not need this address, because subscriptions store their
-own copy (`subscriptions`). No property marks the comments that have an address, because such a
-property would make every comment more expensive. Instead, a scan visits every comment once, in
+Once a comment is older than `TERM`, its guest's mail address and the caller mark of the guest's
+network (`caller_marks`) are erased. Mail does not need this address, because subscriptions store
+their own copy (`subscriptions`). No property marks the comments that have an address, because such
+a property would make every comment more expensive. Instead, a scan visits every comment once, in
 order of creation, when the comment is old enough. A Job row stores the position of the scan. The
 scan skips imported comments, which may be old when they are stored: their addresses are erased
 `TERM` after the import (`import_undo`).

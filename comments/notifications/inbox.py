@@ -6,9 +6,9 @@ comments:
 
     member    {9999999999999999 - microseconds since 1970 of the reply, 16 digits}{comment id}
 
-The members therefore sort newest first. Only guests and accounts have inboxes, because no caller
-can be the author of an imported comment. A website has inboxes only if its owner turned them on
-(`site_options`): a reply then costs four more reads and one write.
+The members therefore sort newest first. Only guests and accounts have inboxes. The author of an
+imported comment has none, because nobody can call the API as that author. A website has inboxes
+only if its owner turned them on (`site_options`): a reply then costs four more reads and one write.
 
 An event handler adds and removes replies, in the transaction that marks the event as done. Reading
 an inbox returns only replies that readers see now. An inbox shows its newest `MOST` replies; the

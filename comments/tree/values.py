@@ -29,7 +29,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A comment to be placed in a thread, without its place in the tree.
 
     `fingerprint` distinguishes a retry from a different request with the same id. `pace` is the
-    maximum number of posts in the thread within `in_transaction.PACE`, or 0 for no limit.
+    maximum number of posts in the thread within `post_shares.PACE`, or 0 for no limit.
     `detail` is stored with the event. `came_from` is the encrypted mark of the author's network
     (`caller_marks`). `brought` is the thread data that was posted with the comment, as encoded by
     `naming`. `origin` recognizes a retry from the same network; `origin` is empty if that is not

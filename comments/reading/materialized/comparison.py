@@ -109,7 +109,7 @@ def mismatches(
 
 
 def delta(directory: buckets.Directory, rows: Sequence[deltas.DeltaRow]) -> list[deltas.DeltaRow]:
-    """Return the rows that differ from a directory, as a probe finds them."""
+    """Return the rows that differ from a directory: the same rows that a probe would find."""
     return [
         row
         for row in rows

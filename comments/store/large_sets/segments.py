@@ -35,7 +35,7 @@ _FAST = 1  # Zlib's compression level; higher levels gain little for random ids.
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A directory's description of one segment."""
+    """A line of a directory: the description of one segment."""
 
     key: str
     first: str

@@ -1,4 +1,4 @@
-"""Read exports of Flatthread itself (`exporters`), for the format `flatthread`.
+"""Read Flatthread's own exports (`exporting`), in the format `flatthread`.
 
 `export_reader` reads the lines of a file and checks that it is complete; `kept_fields` checks the
 values in threads and comments; `site_restore` applies a file's settings, counters and audit log.

@@ -9,8 +9,8 @@
 A library that recovers from errors (libxml2) would instead drop what it cannot read: of a section
 with a control character, the whole text.
 
-The parser reads from a corrected well-formed file (without a DOCTYPE) what it would read from the
-file itself. Lines keep their numbers.
+If a file is already well-formed and has no DOCTYPE, the corrections do not change what the parser
+reads. Lines keep their numbers.
 """
 
 import html.entities

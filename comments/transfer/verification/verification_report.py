@@ -50,9 +50,9 @@ class DifferenceGroup(msgspec.Struct, frozen=True):
 class Verification(msgspec.Struct, frozen=True):
     """The result of a verification.
 
-    `left_out` counts what the import leaves out of the file, by kind. `other_comments` and
-    `other_threads` are those of the site that are not in the file; posts, for example.
-    `is_unfinished` tells whether the import of the file has begun but not ended.
+    `left_out` counts, by kind, the content of the file that the import does not take over.
+    `other_comments` and `other_threads` are those of the site that are not in the file; posts, for
+    example. `is_unfinished` tells whether the import of the file has begun but not ended.
     """
 
     file: str

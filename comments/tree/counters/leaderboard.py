@@ -5,7 +5,7 @@ within about a second. A Standing contains no name, so names are read from one c
 in one lookup. The name is the current name in that comment, or empty if the comment was retracted.
 
 No public response contains an author's id; a cursor contains a digest of the id. Moderators see the
-id (`author_list_page`), which identifies a comment's author but gives no access to anything.
+id in `author_list_page`; it identifies a comment's author but gives no access to anything.
 """
 
 import dataclasses

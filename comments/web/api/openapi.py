@@ -15,8 +15,8 @@ _REF = "#/components/schemas/{name}"
 _SITE: operations.Json = {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"}
 _COMMENT: operations.Json = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
 _PATH_SCHEMAS = {"site": _SITE, "id": _COMMENT}
-# Answer headers by name. All answers of an operation contain the headers that the operation lists
-# and `_ALWAYS` contains.
+# Response headers by name. Every response of an operation has the headers that the operation lists,
+# plus those in `_ALWAYS`.
 _HEADERS: operations.Json = {
     "ETag": {
         "description": "The tag of this content, or the comment's revision for If-Match.",

@@ -1,1 +1,1 @@
-"""What pages of several kinds show: texts, languages, labels, and comments as nested lists."""
+"""Rendering that several pages share: texts, languages, labels and nested lists of comments."""

@@ -31,7 +31,7 @@ class PreparedRow(NamedTuple):
 
 
 class OldState(NamedTuple):
-    """An entity as the transaction has read it; both are None if the entity was missing."""
+    """An entity as the transaction read it. If it did not exist, both fields are None."""
 
     stored: row_reader.Stored | None
     values: indexes.Values | None

@@ -51,7 +51,7 @@ class SiteDeclarations(msgspec.Struct, frozen=True, omit_defaults=True):
         return not self.removed and all(counter.is_complete for counter in self.counters)
 
     def get(self, name: str) -> DeclaredCounter | None:
-        """Return the counter with a name, or None."""
+        """Return the counter with this name, or None."""
         return next(
             (counter for counter in self.counters if counter.declaration.name == name), None
         )
