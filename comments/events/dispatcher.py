@@ -28,7 +28,7 @@ deliveries or their order
 (test_counters_from_events.py::test_events_delivered_repeatedly_late_and_in_any_order_count_once).
 
 A failed event is retried after pauses that double, and becomes a dead letter after
-`outbox.MOST_ATTEMPTS` attempts (`dead_letters`). A failing event delays no other event, and a
+`retry_pauses.MOST_ATTEMPTS` attempts (`dead_letters`). A failing event delays no other event, and a
 failing handler delays no other handler. `Overloaded` means that the store is busy; it never counts
 as a failure.
 """

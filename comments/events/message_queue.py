@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from comments.events import outbox
+from comments.events import outbox, retry_pauses
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
@@ -143,7 +143,7 @@ def postpone(message: str, reason: str, *, now: datetime, pause: timedelta) -> N
         for row in read([message]):
             row.reason = reason
             row.due = now + pause
-            if row.attempts >= outbox.MOST_ATTEMPTS:
+            if row.attempts >= retry_pauses.MOST_ATTEMPTS:
                 _give_up(row)
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 
 from comments import errors
 from comments.domain.reports import outcomes
-from comments.events import message_queue, outbox, safe_http, webhook_endpoints
+from comments.events import message_queue, retry_pauses, safe_http, webhook_endpoints
 from comments.store import connection
 from comments.store.memory import per_process
 
@@ -179,7 +179,7 @@ class _Server:
             message_queue.give_up(message.id, outcome.reason)
         else:
             asked = timedelta(seconds=outcome.retry_after or 0)
-            pause = max(outbox.pause(message.attempts), asked)
+            pause = max(retry_pauses.pause(message.attempts), asked)
             message_queue.postpone(message.id, outcome.reason, now=now, pause=pause)
         _log.warning("Message %s failed: %s", message.id, outcome.reason)
         return SendingCounts(failed=1)

@@ -43,16 +43,14 @@ import msgspec
 from comments.domain import decoders
 from comments.domain.counters import counting
 from comments.domain.counters.counting import CountedChange, Following
+from comments.events import retry_pauses
 from comments.store import ownership, reads
 from comments.store.models import event_rows, schema
 
 _OWNER = "outbox"
 COUNTERS = "counters"  # The name of the handler that updates the counters.
 SWEPT_AFTER = timedelta(seconds=30)  # Time for an event's process to deliver it before a sweep.
-FIRST_PAUSE = timedelta(seconds=10)  # Pause after a failure, doubled after each further failure.
-LONGEST_PAUSE = timedelta(hours=1)
 MOST_ROWS = 280  # Maximum number of counter rows that one event changes.
-MOST_ATTEMPTS = 24  # These take most of a day; then an operator has to decide.
 _MAIL = "mail/"  # Prefix of the ids of mail events; comment ids contain no "/".
 _FOLLOWED = "followed/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -348,18 +346,12 @@ def claim_writes(row: event_rows.EventRow, *, until: datetime) -> ownership.Writ
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def pause(attempts: int) -> timedelta:
-    """Return the pause after a given number of failed attempts."""
-    doubled = min(max(0, attempts - 1), 20)
-    return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
-
-
 def postpone_writes(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownership.Writes:
     """Record a failed delivery; retry later, or give up after the last attempt."""
     row.attempts += 1
     row.reason = reason
-    row.due = now + pause(row.attempts)
-    if row.attempts >= MOST_ATTEMPTS:
+    row.due = now + retry_pauses.pause(row.attempts)
+    if row.attempts >= retry_pauses.MOST_ATTEMPTS:
         row.due = row.since = NEVER
     row.claimed = None
     return ownership.Writes(_OWNER, put=(row,))

@@ -24,7 +24,7 @@ import msgspec
 from comments import errors
 from comments.domain import decoders, records
 from comments.domain.reports import outcomes
-from comments.events import message_queue, outbox, safe_http, webhooks
+from comments.events import message_queue, outbox, retry_pauses, safe_http, webhooks
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
 
@@ -232,7 +232,7 @@ def _after_outcome(hook: Registered, outcome: outcomes.Outcome, now: datetime) -
 
 def pause(attempts: int, outcome: outcomes.Outcome) -> timedelta:
     """Return the pause after this number of failures, or the hook's requested pause if longer."""
-    return max(outbox.pause(attempts), timedelta(seconds=outcome.retry_after or 0))
+    return max(retry_pauses.pause(attempts), timedelta(seconds=outcome.retry_after or 0))
 
 
 def _well(hook: Registered) -> Registered:

@@ -31,7 +31,7 @@ from comments.accounts import email_login
 from comments.domain import records
 from comments.domain.records import Status
 from comments.domain.reports.outcomes import End
-from comments.events import dispatcher, mail_jobs, outbox
+from comments.events import dispatcher, mail_jobs, outbox, retry_pauses
 from comments.limits import rate_limits, usage
 from comments.moderation.classifiers import classifier_answers
 from comments.notifications import double_opt_in, subscriptions, thread_followers
@@ -338,7 +338,7 @@ class MailPlanner:
 
     def _retry_event(self, errand: mail_jobs.Told, who: str) -> event_rows.EventRow:
         """Make an event that retries unsent mail after a pause."""
-        due = self._clock() + outbox.pause(1)
+        due = self._clock() + retry_pauses.pause(1)
         name = _id_of(errand, who)
         return outbox.follow(
             outbox.EventKind.MAIL, name, mail_jobs.encode(errand), due=due, attempts=1

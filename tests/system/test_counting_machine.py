@@ -36,7 +36,7 @@ from hypothesis.stateful import (
 
 from comments import errors
 from comments.domain.counters import counting
-from comments.events import dispatcher, outbox
+from comments.events import dispatcher, outbox, retry_pauses
 from comments.moderation.policy import policy_changes, rules
 from comments.notifications import thread_followers
 from comments.reading.compaction import compactor
@@ -67,7 +67,7 @@ SMALL: list[tuple[Any, dict[str, Any]]] = [
     (membership, {"MARKS": 4, "AT_ONCE": 2}),
     (compactor, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
     (dispatcher, {"AT_ONCE": 4, "MOST_ROWS": 12}),
-    (outbox, {"MOST_ATTEMPTS": 3}),
+    (retry_pauses, {"MOST_ATTEMPTS": 3}),
     (recount, {"NOTE_EVERY": 1, "AT_ONCE": 2}),
     (thread_counts, {"MOST": 1, "MOST_GROUPS": 4}),
 ]
@@ -285,7 +285,7 @@ class Machine(RuleBasedStateMachine):
             self._settle(steps.step(Wish("count", number, 0, 1)), [])
         for _ in range(50):
             steps.step(Wish("revive", 0, 0, 0)).act()
-            steps.wait(outbox.LONGEST_PAUSE.total_seconds())
+            steps.wait(retry_pauses.LONGEST_PAUSE.total_seconds())
             dispatcher.sweep(now=steps.now, handlers=steps.handlers())
             if not stored_state.events():
                 break

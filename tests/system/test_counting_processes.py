@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from comments.domain import records
-from comments.events import dispatcher, outbox
+from comments.events import dispatcher, outbox, retry_pauses
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.sites import site_settings
@@ -282,7 +282,7 @@ def _finish() -> list[str]:
         cast_vote.count(comment.id, now=now)
     while stored_state.events():
         dispatcher.sweep(now=now, handlers=(*wiring.HANDLERS, recorder))
-        now += outbox.LONGEST_PAUSE
+        now += retry_pauses.LONGEST_PAUSE
     return told
 
 

@@ -38,6 +38,7 @@ from comments.events import (
     message_queue,
     message_sender,
     outbox,
+    retry_pauses,
     safe_http,
     webhooks,
 )
@@ -175,7 +176,7 @@ class _Consultant:
         self, message: message_queue.Message, outcome: outcomes.Outcome
     ) -> outcomes.Outcome:
         """Return an attempt's outcome, with GIVE_UP instead of RETRY after the last attempt."""
-        is_last = message.attempts >= outbox.MOST_ATTEMPTS
+        is_last = message.attempts >= retry_pauses.MOST_ATTEMPTS
         if outcome.end is outcomes.End.RETRY and is_last:
             return outcomes.Outcome(outcomes.End.GIVE_UP, outcome.reason)
         return outcome

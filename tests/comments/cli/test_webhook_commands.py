@@ -18,6 +18,7 @@ from comments.events import (
     message_queue,
     message_sender,
     outbox,
+    retry_pauses,
     webhook_endpoints,
     webhooks,
 )
@@ -197,7 +198,7 @@ def dead(store: connection.Store, site: records.Site) -> list[str]:
     def fail(_: object) -> ownership.Writes:
         raise ValueError("planned")
 
-    for _ in range(outbox.MOST_ATTEMPTS):
+    for _ in range(retry_pauses.MOST_ATTEMPTS):
         dispatcher.deliver(
             [event], now=sample_threads.START, handlers=(dispatcher.Exact(outbox.COUNTERS, fail),)
         )
@@ -224,7 +225,7 @@ def test_dead_letters_are_listed_in_pages_and_shown(run: Run, dead: list[str]) -
     lines = listed.stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == dead[:2]
     assert lines[0].split("\t")[1:] == [
-        "posted", "2026-01-02T03:04:05+00:00", f"{outbox.MOST_ATTEMPTS}", "ValueError"
+        "posted", "2026-01-02T03:04:05+00:00", f"{retry_pauses.MOST_ATTEMPTS}", "ValueError"
     ]  # fmt: skip
     assert listed.stderr == f"There are more. Use --after {dead[1]}\n"
     rest = run("delivery", "dead", "--after", dead[1])

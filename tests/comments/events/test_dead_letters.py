@@ -6,7 +6,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.events import dead_letters, dispatcher, message_queue, outbox
+from comments.events import dead_letters, dispatcher, message_queue, outbox, retry_pauses
 from comments.notifications import reader_follows
 from comments.store import connection, ownership, transactions
 from comments.upkeep import wiring
@@ -33,7 +33,7 @@ def _dead_event(site: records.Site, text: str = "text") -> str:
     def fail(_: object) -> ownership.Writes:
         raise ValueError("planned")
 
-    for _ in range(outbox.MOST_ATTEMPTS):
+    for _ in range(retry_pauses.MOST_ATTEMPTS):
         dispatcher.deliver([event], now=NOW, handlers=(dispatcher.Exact("counters", fail),))
     return event
 
@@ -87,7 +87,7 @@ def test_a_dead_letter_is_described_without_personal_data(
     event = _dead_event(site)
     shown = dead_letters.show(event)
     assert (shown.what, shown.attempts, shown.reason, shown.is_dead) == (
-        "posted", outbox.MOST_ATTEMPTS, "ValueError", True
+        "posted", retry_pauses.MOST_ATTEMPTS, "ValueError", True
     )  # fmt: skip
     assert shown.at == sample_threads.START
     assert shown.detail == "handled by no handler"
@@ -152,7 +152,7 @@ def test_a_dead_event_of_followers_is_shown_and_revived(
         raise ValueError("planned")
 
     failing = dispatcher.Exact(wiring.FOLLOWERS, fail, frozenset({outbox.EventKind.FOLLOWED}))
-    for _ in range(outbox.MOST_ATTEMPTS):
+    for _ in range(retry_pauses.MOST_ATTEMPTS):
         dispatcher.deliver([event], now=NOW, handlers=(failing,))
     assert [*dead_letters.dead_ids()] == [event]
     assert dead_letters.show(event).is_dead

@@ -9,7 +9,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.events import dead_letters, dispatcher, outbox
+from comments.events import dead_letters, dispatcher, outbox, retry_pauses
 from comments.posting import own_comment
 from comments.store import connection, ownership
 from comments.store.models import counter_rows
@@ -244,7 +244,7 @@ def test_a_failing_event_delays_no_other_and_is_retried_later(
     ) == dispatcher.DeliveryCounts(2, 1)
     assert counter_oracle.events() == [bad]
     assert outbox.overdue_ids(NOW, 10) == []
-    later = NOW + outbox.FIRST_PAUSE
+    later = NOW + retry_pauses.FIRST_PAUSE
     assert outbox.overdue_ids(later, 10) == [bad]
     assert dispatcher.sweep(now=later, handlers=wiring.HANDLERS) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()
@@ -311,7 +311,7 @@ def test_one_failing_event_among_many_takes_few_more_commits(
     assert faults.calls.count("Commit") == 5 + 1
     assert counter_oracle.events() == [bad]
     assert dispatcher.sweep(
-        now=NOW + outbox.FIRST_PAUSE, handlers=wiring.HANDLERS
+        now=NOW + retry_pauses.FIRST_PAUSE, handlers=wiring.HANDLERS
     ) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()
 
@@ -366,13 +366,13 @@ def test_an_event_that_always_fails_becomes_a_dead_letter_and_can_be_revived(
 
     handlers = (dispatcher.Exact("counters", fail),)
     now, pauses = NOW, []
-    for _ in range(outbox.MOST_ATTEMPTS):
+    for _ in range(retry_pauses.MOST_ATTEMPTS):
         dispatcher.sweep(now=now, handlers=handlers)
         (row,) = outbox.read(counter_oracle.events())
         pauses.append(row.due - now)
-        now = min(row.due, now + outbox.LONGEST_PAUSE)
-    assert pauses[:3] == [outbox.FIRST_PAUSE * n for n in (1, 2, 4)]
-    assert max(pauses[:-1]) == outbox.LONGEST_PAUSE
+        now = min(row.due, now + retry_pauses.LONGEST_PAUSE)
+    assert pauses[:3] == [retry_pauses.FIRST_PAUSE * n for n in (1, 2, 4)]
+    assert max(pauses[:-1]) == retry_pauses.LONGEST_PAUSE
     assert list(dead_letters.dead_ids()) == counter_oracle.events() != []
     assert outbox.overdue_ids(NOW + timedelta(days=365), 10) == []
     assert [event.id for event in outbox.pending_events("counters")] == counter_oracle.events()

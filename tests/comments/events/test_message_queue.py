@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from comments.events import message_queue, outbox
+from comments.events import message_queue, retry_pauses
 from comments.store import connection, transactions
 from tests.support.threads import sample_threads
 
@@ -70,7 +70,7 @@ def test_a_sent_message_is_deleted(store: connection.Store) -> None:
 def test_a_failing_message_is_retried_and_finally_given_up(store: connection.Store) -> None:
     (ann,) = _write(ANN)
     now = NOW
-    for attempt in range(1, outbox.MOST_ATTEMPTS + 1):
+    for attempt in range(1, retry_pauses.MOST_ATTEMPTS + 1):
         assert message_queue.queues(10) == [ANN]
         claimed = message_queue.claim(ann, now=now)
         assert claimed is not None

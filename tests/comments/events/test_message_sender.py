@@ -17,6 +17,7 @@ from comments.events import (
     message_queue,
     message_sender,
     outbox,
+    retry_pauses,
     safe_http,
     webhook_endpoints,
 )
@@ -70,7 +71,7 @@ def test_a_failing_hook_neither_delays_others_nor_repeats_their_messages(
     )  # The failing hook is paused
     assert len(hooked[1].ids) == 1
     hooked[1].status = 200
-    at.now += outbox.FIRST_PAUSE
+    at.now += retry_pauses.FIRST_PAUSE
     assert message_sender.serve(at) == message_sender.SendingCounts(3, 0)
     assert [len(each.ids) for each in hooked] == [3, 4, 3]
     assert sorted(set(hooked[1].ids)) == sorted(expected)
@@ -229,7 +230,7 @@ def test_an_internal_error_ends_neither_the_round_nor_the_message(
         *[("ValueError", 1)] * 3,
     ]
     assert webhook_site.SECRET not in caplog.text
-    at.now += outbox.FIRST_PAUSE
+    at.now += retry_pauses.FIRST_PAUSE
     assert message_sender.serve(at, among={}) == message_sender.SendingCounts(
         0, 0
     )  # No channel is registered

@@ -16,7 +16,7 @@ from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status, Verb
-from comments.events import audit_log, dead_letters, outbox
+from comments.events import audit_log, dead_letters, retry_pauses
 from comments.moderation import decisions
 from comments.moderation.classifiers import akismet, classifier_answers, registration
 from comments.moderation.policy import rulebook
@@ -170,8 +170,8 @@ def test_after_the_last_attempt_a_comment_is_held_and_its_sender_is_erased(
     service.ask(1)
     (left,) = classifier_site.waiting()
     assert classifier_verdicts.decode_question(left.content).sender
-    service.ask(outbox.MOST_ATTEMPTS + 2)
-    assert len(service.asked) == outbox.MOST_ATTEMPTS
+    service.ask(retry_pauses.MOST_ATTEMPTS + 2)
+    assert len(service.asked) == retry_pauses.MOST_ATTEMPTS
     said = classifier_answers.of([comment.id])[comment.id].of["akismet"]
     assert (service.status(comment), said.reason) == (Status.PENDING, "answered 503")
     (dead,) = dead_letters.dead().letters

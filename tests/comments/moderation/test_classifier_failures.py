@@ -12,7 +12,7 @@ import pytest
 
 from comments.domain import records
 from comments.domain.records import Status
-from comments.events import dead_letters, outbox
+from comments.events import dead_letters, retry_pauses
 from comments.moderation.classifiers import classifier_answers, classifier_requests, registration
 from comments.store import connection
 from tests.support import loopback_servers
@@ -110,10 +110,10 @@ def test_after_the_last_attempt_the_sites_fallback_applies(
     service.is_asked(shows=then == "show")
     service.receiver.status = 500
     comment = say(site)
-    service.ask(outbox.MOST_ATTEMPTS - 1)
+    service.ask(retry_pauses.MOST_ATTEMPTS - 1)
     assert (service.status(comment), classifier_answers.of([comment.id])) == (HELD, {})
     service.ask(2)
-    assert len(service.receiver.heard) == outbox.MOST_ATTEMPTS
+    assert len(service.receiver.heard) == retry_pauses.MOST_ATTEMPTS
     assert service.status(comment) is becomes
     said = classifier_answers.of([comment.id])[comment.id].of["webhook"]
     assert (said.state, said.reason) == (classifier_answers.AnswerState.FAILED, "answered 500")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from comments.domain import records
-from comments.events import dead_letters, outbox
+from comments.events import dead_letters, outbox, retry_pauses
 from comments.notifications import planner
 from comments.notifications.mail import smtp
 from comments.sites import site_settings
@@ -41,7 +41,7 @@ def test_an_unavailable_server_is_retried_without_losing_anybody(mailer: MailSer
         mailer.deliver()
         (event,) = outbox.read(counter_oracle.events())
         assert (event.attempts, event.reason) == (1, "Unsent")
-        assert event.due - mailer.now == outbox.FIRST_PAUSE
+        assert event.due - mailer.now == retry_pauses.FIRST_PAUSE
         # Unsent mail does not count towards the daily limit.
         for _ in range(3):
             mailer.now += timedelta(hours=1)
@@ -58,9 +58,9 @@ def test_mail_that_can_never_be_sent_becomes_a_dead_letter(mailer: MailService) 
     at_home = mailer.settings
     with mail_server.away() as box:
         mailer.settings = box.settings()
-        for _ in range(outbox.MOST_ATTEMPTS + 1):
+        for _ in range(retry_pauses.MOST_ATTEMPTS + 1):
             mailer.deliver()
-            mailer.now += outbox.LONGEST_PAUSE
+            mailer.now += retry_pauses.LONGEST_PAUSE
     assert list(dead_letters.dead_ids()) == counter_oracle.events() != []
     mailer.settings = at_home
     for letter in [*dead_letters.dead_ids()]:
@@ -83,12 +83,12 @@ def test_an_unreachable_recipient_delays_no_others(mailer: MailService) -> None:
     (event,) = outbox.read(counter_oracle.events())
     assert event.attempts == 1
     for attempts in (2, 3):
-        mailer.now += outbox.LONGEST_PAUSE
+        mailer.now += retry_pauses.LONGEST_PAUSE
         mailer.sweep()
         (event,) = outbox.read(counter_oracle.events())
         assert event.attempts == attempts
     answers.clear()
-    mailer.now += outbox.LONGEST_PAUSE
+    mailer.now += retry_pauses.LONGEST_PAUSE
     mailer.deliver()
     assert mailer.told("news") == [*emails, busy]
     assert counter_oracle.events() == []
@@ -107,7 +107,7 @@ def test_after_an_interruption_only_the_remaining_mails_are_sent(
     (event,) = outbox.read(counter_oracle.events())
     assert event.due > mailer.now
     mailer.box.refuse = lambda _: None
-    mailer.now += outbox.LONGEST_PAUSE
+    mailer.now += retry_pauses.LONGEST_PAUSE
     mailer.deliver()
     assert mailer.told("news") == emails
 

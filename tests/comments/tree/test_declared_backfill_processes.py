@@ -16,7 +16,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.domain.counters import declared_counters
-from comments.events import dispatcher, outbox
+from comments.events import dispatcher, outbox, retry_pauses
 from comments.posting import cast_vote, own_comment
 from comments.sites import site_settings
 from comments.store import connection
@@ -135,7 +135,7 @@ def _finish() -> None:
     now = LATE
     while counter_oracle.events():
         dispatcher.sweep(now=now, handlers=wiring.HANDLERS)
-        now += outbox.LONGEST_PAUSE
+        now += retry_pauses.LONGEST_PAUSE
 
 
 def _begin() -> records.Site:
