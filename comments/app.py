@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 WARMING = 0.5  # Warming up may delay the start of a process by this many seconds.
 WARMED = 8  # Maximum number of threads; Python runs code faster after eight runs.
-_CUT = 4  # For this many of the threads, a page of one comment is requested too.
+_CUT = 4  # For this many of these threads, a page with one comment is also requested.
 _QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites|moderate/sites)/([a-z0-9-]{1,63})(?:/|$)"
@@ -164,7 +164,7 @@ def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
 
 
 def _nightly_backups(settings: config.Settings) -> backup_process.BackupProcess | None:
-    """Return what starts nightly backups. Only the embedded store has any."""
+    """Return the runner of nightly backups, or None. Only the embedded store has backups."""
     if settings.backup_dir is None or settings.datastore != "embedded":
         return None
     command = [sys.executable, str(Path(flatthread.__file__).parent), "backup", "--nightly"]
@@ -174,7 +174,7 @@ def _nightly_backups(settings: config.Settings) -> backup_process.BackupProcess 
 class Offer(NamedTuple):
     """A one-time link for the first owner of the service, and the file that contains it.
 
-    Without a data folder, there is no link yet, because a command makes it.
+    Without a data folder, there is no link yet, because only a command can make it.
     """
 
     link: str
@@ -184,7 +184,7 @@ class Offer(NamedTuple):
 def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """Make a link for the first owner of the service, and save it in a file.
 
-    On one machine, access to the data folder proves ownership; elsewhere only a command makes the
+    On one machine, access to the data folder proves ownership. Elsewhere, only a command makes the
     link. The link begins with PUBLIC_URL if that is set, because the service answers other host
     names with 421; otherwise it begins with `url`. If the service has ever had an owner, return
     None and remove the file.
@@ -210,10 +210,10 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
 def warm_up(app: flask.Flask) -> None:
     """Request typical pages, so that the first reader does not wait for lazy loading.
 
-    Call this before the process accepts requests. With the embedded engine, which survives a fork,
-    call it before the first fork: the processes share what it has loaded. The warm-up reads a few
-    compacted threads, if there are any, and writes nothing. Errors are logged and ignored: a
-    process must start even if the store is unreachable.
+    Call this before the process accepts requests. Call it before the first fork if the engine is
+    the embedded one, which survives a fork: the processes then share what the engine has loaded.
+    The warm-up reads a few compacted threads, if there are any, and writes nothing. Errors are
+    logged and ignored: a process must start even if the store is unreachable.
     """
     end = time.monotonic() + WARMING
     host = urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"

@@ -18,7 +18,7 @@ from comments import errors, setting_values
 from comments.domain.crypto import secret_rotation
 from comments.domain.ids import sorthash
 
-# Settings that are whole numbers: the default, the least and the greatest value.
+# Settings that are whole numbers, each with its default, least and greatest value.
 _NUMBERS = {
     "BACKUP_KEEP": (7, 1, 1000),
     "DEADLINE": (20, 1, 300),
@@ -49,9 +49,10 @@ _TEXTS = """
 NAMES = frozenset((*_NUMBERS, *_TEXTS.split()))
 _DATA_FILE = "flatthread.db"
 STARTING = "starting"  # Exists from the creation of the secret until the store is open.
-# SQLite's header, and in it the id of the application: 0 in a file that no engine has prepared.
+# SQLite's header, and the position of the application's id in the header. The id is 0 in a file
+# that no engine has prepared.
 _SQLITE, _SQLITE_HEAD, _APPLICATION = b"SQLite format 3\0", 100, slice(68, 72)
-_GOOD_SECRET = 32  # Characters; generated secrets have 43, from 32 random bytes.
+_GOOD_SECRET = 32  # In characters; generated secrets have 43, which encode 32 random bytes.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,8 +155,9 @@ def load(
 ) -> Settings:
     """Read the settings of this process. An embedded store must exist unless `creates` is set.
 
-    Without `makes_secret`, the secret of an embedded store is "" if there is none. A secret and the
-    data that belongs to it must exist both or not at all, unless a command `is_restoring` them.
+    Without `makes_secret`, the secret of an embedded store is "" if there is none. The secret and
+    the data that belongs to it must either both exist or both be missing, unless `is_restoring` is
+    set.
 
     Raises:
         errors.Misconfigured: a value cannot be parsed, a file cannot be read, or a required secret
@@ -167,7 +169,8 @@ def load(
     values = {**file, **source}
     kind = _kind(values)
     if source.get("DATA_DIR") and not values.get("FLATTHREAD_DATA"):
-        # The name of FLATTHREAD_DATA before the first release. Ignored, it would begin a new store.
+        # FLATTHREAD_DATA had this name before the first release. If the old name were ignored, a
+        # new store would be created.
         raise errors.Misconfigured("DATA_DIR is not a setting: set FLATTHREAD_DATA instead")
     data_dir = Path(values.get("FLATTHREAD_DATA") or "data")
     # Check before `_secret`, which would create the folder and a secret in it.
@@ -286,7 +289,7 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path, *, makes: bool
 def _has_content(path: Path) -> bool:
     """Return whether a data file exists and is neither empty nor a database without a store.
 
-    A damaged file has content, and so has one whose content may all be in its log.
+    A damaged file has content. A file has content too if all of it may be in its log.
     """
     if not _size(path):
         return False
@@ -294,7 +297,7 @@ def _has_content(path: Path) -> bool:
         # Settings are read before the engine opens the file and locks it.
         with path.open("rb") as file:
             head = file.read(_SQLITE_HEAD)
-    except OSError:  # The engine will say why
+    except OSError:  # The engine will report the reason
         return True
     has_store = not head.startswith(_SQLITE) or any(head[_APPLICATION])
     return has_store or _size(path.with_name(f"{path.name}-wal")) > 0
@@ -308,9 +311,9 @@ def _size(path: Path) -> int:
 
 
 def _check_files(folder: Path, *, has_old: bool) -> None:
-    """Refuse to begin with an empty store or a new secret if the other file of the two exists.
+    """Refuse to create the store or the secret if only the other one exists.
 
-    Such a service would seem to work, but it has lost its comments or its accounts. `STARTING`
+    Such a service would seem to work, but would have lost its comments or its accounts. `STARTING`
     exists during a first start, which may be killed between creating the two files. The order of
     the checks allows another process to start at the same time.
     """
@@ -349,7 +352,7 @@ def _stored_secret(path: Path) -> str:
 
 
 def _make_secret(path: Path) -> None:
-    """Write a new secret unless a different process has already written one."""
+    """Write a new secret unless another process has already written one."""
     own = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secrets.token_urlsafe(32))

@@ -116,7 +116,7 @@ class CodedError(FlatthreadError):
         self.code = code or type(self).code
         self.field = field
         self.params: dict[str, Param] = params
-        # For logs and tracebacks: "limit: out-of-range (minimum=1, maximum=200)".
+        # The form for logs and tracebacks: "limit: out-of-range (minimum=1, maximum=200)".
         shown = ", ".join(f"{name}={value}" for name, value in params.items())
         named = f"{field}: {self.code}" if field else self.code
         super().__init__(f"{named} ({shown})" if shown else named)
@@ -231,7 +231,7 @@ class Overloaded(CodedError):
 class StorageFault(Overloaded):
     """The disk of the store is full or read-only, or its data is damaged.
 
-    Waiting does not help until an operator acts, so only a caller without a deadline tries again.
+    Waiting does not help until an operator acts, so only callers without a deadline try again.
     `folder` contains the data.
     """
 

@@ -13,7 +13,7 @@ and the source lines may quote user input
 
 Messages of this project are logged in full, so they may contain only routes, internal ids and
 numbers. A library's message may contain parts of a request, so only its template is logged, without
-the values. If the values are already part of the text, only the place of the call is logged.
+the values. If the text already contains the values, only the place of the call is logged.
 """
 
 import logging
@@ -38,7 +38,7 @@ class Lines(logging.Formatter):
     """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # Help texts and completion log nothing.
+        # Import msgspec late, because help texts and completion log nothing.
         import msgspec  # noqa: PLC0415
 
         return msgspec.json.encode(self.loggable(record)).decode()

@@ -53,7 +53,7 @@ def number(values: Mapping[str, str], name: str, default: int, low: int, high: i
     text = values.get(name)
     if not text:
         return default
-    # For numbers with thousands of digits, `int` would raise its own error.
+    # Refuse very long numbers here, because `int` would raise its own error.
     is_short = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
     if not (is_short and low <= int(text) <= high):
         shown = text if is_short else f"{text[:_LONGEST_NUMBER]!r}"
@@ -74,7 +74,7 @@ def time_of_day(values: Mapping[str, str], name: str, default: time) -> time:
 
 
 def smtp(values: Mapping[str, str]) -> Smtp | None:
-    """Parse SMTP_URL, which names the mail server. Return None if it is unset."""
+    """Parse SMTP_URL, which names the mail server. Return None if the setting is unset."""
     given = values.get("SMTP_URL", "")
     if not given:
         return None

@@ -6,8 +6,8 @@ a person at a provider) is a separate entity that stores the account's id.
 Invariant: An identity belongs to at most one account: the transaction that assigns an identity
 reads its entity first (test_accounts.py::test_one_of_many_concurrent_requests_for_a_login_gets_it).
 
-Invariant: Every change that ends trust in earlier sign-ins (a new password, authenticator or role,
-or the removal of one) changes `epoch`, which ends all sessions and tokens of the account
+Invariant: Every change to an account's password, authenticator or roles changes its `epoch`, which
+ends all sessions and tokens of the account
 (test_accounts.py::test_a_role_is_held_until_it_is_revoked_and_a_change_ends_sessions).
 
 `staff` is true if and only if the account has a grant. Only authorized people can give grants,
@@ -33,7 +33,7 @@ from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
-_BELOW = ("Session", "ModerationSession")  # The kinds whose rows are below their account
+_BELOW = ("Session", "ModerationSession")  # Kinds whose rows are stored below their account
 AUTHOR = author_ids.ACCOUNT  # The prefix of accounts' author ids
 _TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 
@@ -123,7 +123,7 @@ def creation_writes(
 def unchecked_creation_writes(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.AccountRow, ownership.Writes]:
-    """Return the same as `creation_writes`, for identities that this transaction found to be free.
+    """Return what `creation_writes` returns, for identities that this transaction found free.
 
     An identity is also free if its account no longer exists.
     """
@@ -173,7 +173,7 @@ def get(account: str) -> Account | None:
 def id_by_identity(identity: identities.Identity, secret: str) -> str:
     """Return the id of an identity's account, or a nonexistent id if the identity has no account.
 
-    With the nonexistent id, callers do the same lookups for known and unknown identities.
+    The nonexistent id makes callers do the same lookups for an unknown identity as for a known one.
     """
     row = identity_row(identity, secret)
     if row is not None:
@@ -251,7 +251,7 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
 def add_grants(
     row: account_rows.AccountRow, grants: Iterable[roles.Grant], *, instead_of: str = ""
 ) -> None:
-    """Add grants to a row, replacing those for the site `instead_of`. The caller stores the row."""
+    """Add grants to a row in place of those for `instead_of`. The caller stores the row."""
     kept = [grant for grant in _grants(row.grants) if grant.site != instead_of]
     texts = [_text(grant) for grant in dict.fromkeys((*kept, *grants))]
     row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())

@@ -9,8 +9,8 @@ The steps of an e-mail login:
    sign the reader in on that page.
 
 Browsers and windows exchange nothing except the code that the reader types, and no cookie is
-needed. An attacker who requests a mail for another person's address has the key but cannot get the
-code, because that requires access to the mailbox.
+needed. An attacker who requests a mail for another person's address has the key, but cannot get the
+code without access to the mailbox.
 
 A response depends only on the request, never on whether this service knows the address. A mailbox
 gets at most `PER_ADDRESS` mails an hour, no matter which "+" suffixes and dots are used
@@ -19,7 +19,7 @@ gets at most `PER_ADDRESS` mails an hour, no matter which "+" suffixes and dots 
 (`login_mail_rush`). Whether a proof is required may depend on the domain, but not on the address.
 
 A code is valid until `TERM` ends, until it is used, or until a few wrong guesses (`typed_codes`).
-The button that shows it can be pressed again; only the newest code is valid.
+The button that shows the code can be pressed again, but only the newest code is valid.
 """
 
 import secrets
@@ -41,7 +41,7 @@ from comments.store import ownership, transactions
 TERM = timedelta(minutes=30)
 PER_ADDRESS = rate_limits.Limit("sign-in mails", 5, timedelta(hours=1))
 PER_NETWORK = rate_limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
-# A proof expires before the record of its use does.
+# The record that a proof was used outlives the proof.
 _PER_PROOF = rate_limits.Limit("proofs for sign-in mails", 1, proof_of_work.TERM)
 _PURPOSE = one_time_links.LinkPurpose.SIGN_IN
 _LINK = "sign-in link"
@@ -115,7 +115,7 @@ def _link(made: Link, secret: str, now: datetime) -> str:
 
 
 def _proof_writes(proof: str, site: str, secret: str, now: datetime) -> ownership.Writes:
-    """Return the writes that mark a proof as used, in the transaction that queues the mail."""
+    """Return the writes that mark a proof as used, for the transaction that queues the mail."""
     proved = proof_policy.check(
         proof, site, proof_policy.ChallengePurpose.SIGN_IN, secret=secret, now=now
     )

@@ -3,8 +3,8 @@
 Owns the file `first-owner` in the data folder. The file exists until the service gets its first
 owner, and each start of the service replaces the file.
 
-The link gives control of the whole service. It is therefore never logged, and only the system user
-who runs the service can read the file.
+The link gives control of the whole service. The link is therefore never logged, and only the system
+user who runs the service can read the file.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from comments.accounts import accounts
 from comments.store.memory import per_process
 
 _NAME = "first-owner"
-# Set once the service has had an owner, which never ends.
+# Set once the service has had an owner, and never cleared.
 _OWNED = per_process.PerProcess(threading.Event)
 
 
@@ -52,7 +52,7 @@ def remove(settings: config.Settings) -> None:
 
 
 def is_missing() -> bool:
-    """Return whether the service has never had an owner. Costs a read until it has one."""
+    """Return whether the service has never had an owner. While true, this costs a read."""
     owned = _OWNED.get()
     if not owned.is_set() and accounts.is_owned():
         owned.set()

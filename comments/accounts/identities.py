@@ -16,8 +16,8 @@ from comments.domain.crypto import keyed_hashes
 from comments.domain.text.addresses import mail_addresses
 
 LOGIN, MAIL, FIRST = "login", "mail", "first"
-# These subjects are not personal data. They must be found even after the secret has changed and the
-# old secret is lost.
+# The subjects of these providers are not personal data. They must be found even after the secret
+# has changed and the old secret is lost.
 _PLAIN = {LOGIN, FIRST}
 _LOGIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LONGEST_SUBJECT = 1_000

@@ -6,9 +6,9 @@ exchanges the window's code for the token (`window_codes`). Scripts of the page 
 so a session allows far less than its account: decisions about the comments of one site.
 
 A session is valid while its account may moderate the site. It ends `TERM` after it began, no matter
-how often it is used, or earlier: when it is revoked, when an owner turns off moderation in the
-thread, when the account begins too many others (`session_rows.MOST`), or when the account's `epoch`
-changes.
+how often it is used. It ends earlier if it is revoked, if an owner turns off moderation in the
+thread, if the account begins too many other sessions (`session_rows.MOST`), or if the account's
+`epoch` changes.
 """
 
 import re

@@ -14,7 +14,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
-MOST = 20  # Sessions of one kind per account; one more ends the first in order
+MOST = 20  # Maximum number of an account's sessions of one kind; one more ends the first in order
 # `seen` is updated at most this often, no matter how often the session is used.
 _FRESH = timedelta(minutes=10)
 
@@ -22,8 +22,8 @@ _FRESH = timedelta(minutes=10)
 class SessionKind(NamedTuple):
     """A kind of sessions. The first group of `token` is the account's id.
 
-    `is_over` decides by a row's times whether its session has expired; `order` is the time by which
-    surplus sessions are ended.
+    `is_over` decides from a row's times whether its session has expired. `order` names the time by
+    which sessions are sorted when surplus ones are ended.
     """
 
     name: str

@@ -24,8 +24,8 @@ _OWNER = "accounts"
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=14)
 _ENDING = ("Session", "ModerationSession", "Ticket")
-_AT_ONCE = 300  # Rows in one transaction.
-# A variable of its own, so that the search for slow patterns finds it.
+_AT_ONCE = 300  # Maximum number of rows per transaction.
+# The pattern has a variable of its own, so that the search for slow patterns finds it.
 _TOKEN = re.compile(r"([a-z2-7]{26})\.[A-Za-z0-9_-]{43}")
 KIND = session_rows.SessionKind(
     "Session",

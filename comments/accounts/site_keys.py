@@ -23,7 +23,7 @@ from comments.store.models import account_rows, comment_rows
 
 _OWNER = "accounts"
 _PURPOSE = "site key"
-MOST = 5  # Keys per site; rotation needs two
+MOST = 5  # Maximum number of keys per site; rotation needs two
 HS256, EDDSA = "HS256", "EdDSA"
 _SECRET_BYTES = 32
 

@@ -3,10 +3,11 @@
 A command opens the store and reports what it did. A command exits with 0 only if everything was
 done, with 1 if the input was refused, and with 2 for wrong usage.
 
-The list contains each command's name and summary, so its module is imported only when the command
-is used: lists of commands, completion and unknown commands need none, and neither does a serving
-process. While a command's module is imported, the modules that it imports are loaded lazily, with
-their first use, so help texts and refused arguments do without the store and all rooms above it.
+The list contains each command's name and summary, so a command's module is imported only when that
+command is used. Listing commands, completing names, refusing unknown commands and serving requests
+import none of these modules. While a command's module is imported, the modules that it imports are
+loaded lazily, on first use. Help texts and refused arguments therefore load neither the store nor
+the rooms above it.
 """
 
 import importlib
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _LazyFinder(importlib.abc.MetaPathFinder):
-    """Finds this program's modules, which are then loaded when an attribute is first used."""
+    """Finds this program's modules, and delays their loading until an attribute is first used."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -45,8 +46,8 @@ class _LazyFinder(importlib.abc.MetaPathFinder):
 class Deferred(click.Command):
     """A command whose module is imported when the command is used.
 
-    `place` is the name of a module in `commands` and of the command in it, which also names the
-    command: "import_" and "site_key" are the commands `import` and `site-key`.
+    `place` is "module.function": a module in `commands` and the function in it. The command gets
+    the name of the function: `import` for "import_", and `site-key` for "site_key".
     """
 
     def __init__(self, place: str, summary: str) -> None:
@@ -54,7 +55,7 @@ class Deferred(click.Command):
         super().__init__(self.function.strip("_").replace("_", "-"), help=summary)
 
     def load(self) -> click.Command:
-        """Import the command, and the modules that it needs with their first use."""
+        """Import the command. The modules that it needs are loaded on first use."""
         finder = _LazyFinder()
         sys.meta_path.insert(0, finder)
         try:

@@ -1,8 +1,8 @@
 """Open the store for commands and report their errors in one line.
 
-This module gives commands of `flatthread ...` their settings and store, resolves thread
-arguments, and exits with 1 if input is refused. A command opens the store when it runs and names it
-on standard error. Only a command that `creates` one makes a store.
+This module gives commands of `flatthread ...` their settings and store, resolves thread arguments,
+and exits with 1 if input is refused. A command opens the store when it runs and names it on
+standard error. Only a command that is declared with `creates` makes a new store.
 
 This module imports the store and all rooms above it inside the functions that need them, because a
 serving process imports it too.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NAME = "flatthread"  # The key of the application's settings and store.
 _OPENER = "flatthread-opener"
 _FILES = "flatthread-files"
-_MOST_SITES = 20  # Sites that an error names.
+_MOST_SITES = 20  # Maximum number of sites that an error names.
 Argument = Callable[[Callable[..., object]], Callable[..., object]]
 SITE: Argument = click.argument("site_id", metavar="SITE")
 
@@ -42,8 +42,8 @@ class Opener(Protocol):
     ) -> "tuple[config.Settings, connection.Store]":
         """Open the store. Raise a `FlatthreadError` if that is not possible.
 
-        Without `creates`, there must be a store. Unless `backs_up` is False, back up a data file
-        whose format changes.
+        Without `creates`, the store must exist. A data file whose format changes is backed up
+        first, unless `backs_up` is False.
         """
 
 
@@ -76,8 +76,8 @@ def data_files() -> "engine_files.EngineFiles":
 def read_settings(*, creates: bool) -> "config.Settings":
     """Read the settings for a command that uses the store's files before it opens the store.
 
-    With `creates`, there need be no store, and the secret is "" if there is none. If the settings
-    are wrong, exit with status 3.
+    With `creates`, the store may be missing; the secret is "" if there is no secret yet. If the
+    settings are wrong, exit with status 3.
     """
     from comments import config
     from comments.store import message_loading
@@ -108,7 +108,7 @@ def settings_without_store(*, creates: bool) -> "config.Settings":
 def open_store(
     *, creates: bool, backs_up: bool = True
 ) -> "tuple[config.Settings, connection.Store]":
-    """Open the store and name it on standard error, unless it is open; return it.
+    """Return the store. If it is not open, open it and name it on standard error.
 
     Raises:
         errors.FlatthreadError: the settings or the data cannot be used.
@@ -122,7 +122,7 @@ def open_store(
 
 @contextlib.contextmanager
 def enter_store(*, creates: bool = False, backs_up: bool = True) -> Iterator[None]:
-    """Enter the store, which is opened and named on standard error when it is first used."""
+    """Enter the store. The first use opens the store and names it on standard error."""
     with _starting():
         _, store = open_store(creates=creates, backs_up=backs_up)
     with store.context():
@@ -131,7 +131,7 @@ def enter_store(*, creates: bool = False, backs_up: bool = True) -> Iterator[Non
 
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
-    """Report settings and data that cannot be used in one line with exit code 3."""
+    """Report unusable settings or data in one line, and exit with code 3."""
     try:
         yield
     except errors.FlatthreadError as error:
@@ -212,7 +212,7 @@ def command(
 
 
 class Group(flask.cli.AppGroup):
-    """A group of such commands."""
+    """A group of commands that run in the store."""
 
     def command(  # type: ignore[override]  # flask's takes any arguments
         self, name: str, *arguments: Argument, creates: bool = False, summary: str | None = None
@@ -234,7 +234,7 @@ def quantity(number: int | str, noun: str) -> str:
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Report errors of this service and of files in one line with exit code 1."""
+    """Report an error of this service or of a file in one line, and exit with code 1."""
     try:
         yield
     except errors.FlatthreadError as error:
@@ -253,7 +253,7 @@ def refusing() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """Make an error safe for a terminal, because it may quote a file: no escape sequences."""
+    """Replace the control characters of an error, which may quote a file, for a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
@@ -270,7 +270,7 @@ def _in_store(function: Callable[..., object], *, creates: bool) -> Callable[...
 
 @contextlib.contextmanager
 def _naming_sites() -> Iterator[None]:
-    """Add the names of the sites to the error that a site does not exist."""
+    """Add the names of all sites to the error for a site that does not exist."""
     try:
         yield
     except errors.NotFound as error:

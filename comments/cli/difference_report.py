@@ -17,7 +17,7 @@ as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 
 
 class FoundDifference(msgspec.Struct, frozen=True):
-    """One difference. `place` names where it is, from the outside to the inside."""
+    """One difference. `place` names the place of the difference, from the outside to the inside."""
 
     kind: str
     place: dict[str, str]
@@ -44,7 +44,7 @@ class DifferenceReport:
         self.left = 0
 
     def add(self, found: FoundDifference, *, is_left: bool = False) -> None:
-        """Add a difference. `is_left` marks one that nothing can correct."""
+        """Add a difference. `is_left` marks a difference that nothing can correct."""
         self._counts[found.kind] = self._counts.get(found.kind, 0) + 1
         self._examples.setdefault(found.kind, found)
         self.left += is_left
@@ -59,7 +59,7 @@ class DifferenceReport:
         return sum(self._counts.values())
 
     def end(self, done: str) -> None:
-        """Print the summary. `done` is what happened to the differences, such as "repaired"."""
+        """Print the summary. `done` says what happened to the differences, such as "repaired"."""
         if self._is_json:
             click.echo(msgspec.json.format(msgspec.json.encode(self._document(done))).decode())
             return
@@ -79,7 +79,7 @@ class DifferenceReport:
 
 
 def _plain(found: FoundDifference) -> dict[str, Any]:
-    """Convert a difference for JSON. Values that JSON does not know become text."""
+    """Convert a difference for JSON. Values that JSON cannot represent become text."""
     return {
         "kind": found.kind,
         **found.place,

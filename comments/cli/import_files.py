@@ -1,4 +1,4 @@
-"""What commands about a file to import share: its arguments, its first pass, its verification."""
+"""Shared parts of commands for import files: the arguments, the first pass, the verification."""
 
 import contextlib
 import gc
@@ -16,14 +16,14 @@ from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal
 from comments.transfer.verification import import_verification, verification_report
 
-# New objects until a garbage collection. An import makes millions of objects, but few cycles.
-# Collections after every 700 objects took a tenth of its processor time.
+# The number of new objects that triggers a garbage collection. An import makes millions of objects,
+# but few cycles. Collecting after every 700 objects took a tenth of the import's processor time.
 _OBJECTS = 50_000
 
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely, because an import makes millions of objects, but few cycles."""
+    """Collect garbage rarely during an import, which makes millions of objects but few cycles."""
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *before[1:])
     try:
@@ -50,7 +50,7 @@ def open_plan(
     mapping: tuple[str, ...],
     reader: "import_source.Reader",
 ) -> "Iterator[checked_import.CheckedImport]":
-    """Read and check a file, and show the progress. `reader` is one of the format's.
+    """Read and check a file, and show the progress. `reader` is one of the format's readers.
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
@@ -75,7 +75,7 @@ def open_plan(
 def last_reader(
     found: "format_registry.Format", file: Path, site_id: str
 ) -> "import_source.Reader":
-    """Return the reader of a file's latest import: files that owners uploaded are not trusted."""
+    """Return the reader of a file's latest import. Files that owners uploaded are not trusted."""
     if found.name == imported_ids.OWN:
         readers = {
             imported_file.digest(file): found.read,
@@ -91,8 +91,8 @@ def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, P
     """Return the format and the file that a command's arguments name: `[FORMAT] FILE`.
 
     Raises:
-        click.UsageError: the arguments are not a file, or a known format and a file.
-        errors.BadImport: no format is given, and the file has none that is known.
+        click.UsageError: the arguments are neither a file nor a known format and a file.
+        errors.BadImport: no format is given, and the file's format is not recognized.
     """
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     match source:

@@ -30,7 +30,7 @@ class Restore:
     ) -> Iterator[str]:
         """Apply the parts, and yield what was applied. `id_of` returns a comment's stored id.
 
-        Counters are declared without `--settings` only if the site has none.
+        Without `--settings`, counters are declared only if the site has none.
         """
         if self.parts is None:
             return
@@ -84,7 +84,7 @@ def of(
 ) -> tuple[Restore, "records.Site"]:
     """Read what a file contains besides comments, if it is trusted.
 
-    Return it, and the site with the scheme that new threads will get.
+    Return this content, and the site with the scheme that new threads will get.
 
     Raises:
         click.UsageError: settings are to be applied, but the file has another format, or is not

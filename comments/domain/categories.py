@@ -9,8 +9,8 @@ once, regardless of how many of its subcategories they wrote in.
 Names that look alike must denote the same category; otherwise the counts would be split. The
 canonical form of a part is therefore in lower case, replaces compatibility characters with their
 plain equivalents, and reduces each run of white space to one space. A part begins with a letter or
-a digit, so no spreadsheet interprets a name as a formula, and contains no control characters, which
-key names use in place of "/" (`counter_rows`).
+a digit, so no spreadsheet interprets a name as a formula. A part contains no control characters,
+because key names use one in place of "/" (`counter_rows`).
 
 The canonical form is stored in the keys of counters, so it must never change.
 """
@@ -26,8 +26,8 @@ from comments import errors
 # categories above it.
 MOST = 5
 MOST_OF_SITE = 200
-DEEPEST = 3  # Parts of a name
-LONGEST = 50  # Characters of a part
+DEEPEST = 3  # Maximum number of parts of a name
+LONGEST = 50  # Maximum number of characters of a part
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _BESIDE_LETTERS = frozenset(" -_.,:&+'")

@@ -1,8 +1,8 @@
 """Decode JSON, MessagePack and built-in values into types, from any number of threads.
 
-msgspec describes a type when it is first used, and keeps the description with the type. A thread
-that finds an unfinished description by another thread crashes the process. Therefore only this
-module asks msgspec for descriptions, and only one thread at a time.
+msgspec builds a description of a type when the type is first used, and keeps the description with
+the type. The process crashes if a thread finds a description that another thread has not finished.
+Therefore only this module makes msgspec build descriptions, and only in one thread at a time.
 """
 
 import functools
@@ -65,5 +65,5 @@ def convert(value: object, kind: type[T]) -> T:
     Raises:
         msgspec.ValidationError: the value does not match the type.
     """
-    json(kind)  # Describes the type
+    json(kind)  # Makes msgspec describe the type
     return msgspec.convert(value, kind)

@@ -61,7 +61,7 @@ class PublicComment(msgspec.Struct, frozen=True):
 
     `position` is the place in the thread in the page's order; the first comment has 1. `subtree`
     contains the positions in reading order of the first and the last comment of the subtree: the
-    comment itself and its last descendant. docs/api.md says when they are null or absent.
+    comment itself and its last descendant. docs/api.md says when these numbers are null or absent.
 
     `pinned` and the fields after it must stay the last fields, because `with_replies` appends them
     to a fragment.
@@ -88,7 +88,7 @@ class PublicComment(msgspec.Struct, frozen=True):
 class OwnComment(PublicComment, frozen=True):
     """A comment in an answer to its author.
 
-    The author can edit the text until `editable_until`; None if this time is over.
+    The author can edit the text until `editable_until`, which is None if that time has passed.
     """
 
     editable_until: datetime | None = None
@@ -186,7 +186,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
         return self.rows.replies
 
     def json(self, members: bytes = b"") -> bytes:
-        """Return the page's JSON for a response. `members` are more members, after a comma."""
+        """Return the page's JSON for a response. `members`, with a leading comma, is added."""
         return b'{"comments":[%b],%b%b}' % (self.rows.json(), self.end(), members)
 
     def end(self) -> bytes:
@@ -333,13 +333,13 @@ def read(made: bytes, replies: int) -> PublicComment:
 
 
 def with_replies(made: bytes, replies: int) -> bytes:
-    """Append `pinned` if it is missing, and the number of replies, to a fragment."""
+    """Append the number of replies to a fragment, and `pinned` if it is missing."""
     mark = b"" if is_pinned(made) else _UNPINNED
     return b'%b%b,"replies":%d}' % (made[:-1], mark, replies)
 
 
 def with_place(made: bytes, replies: int, place: Place) -> bytes:
-    """Append the same as `with_replies`, and the comment's place."""
+    """Append what `with_replies` appends, and the comment's place."""
     position, start = place
     subtree = b"null" if start is None else b"[%d,%d]" % (start, start + replies)
     return b'%b,"position":%b,"subtree":%b}' % (

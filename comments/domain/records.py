@@ -176,7 +176,7 @@ class VotedComment(msgspec.Struct, frozen=True):
 
 
 class ImportUndo(msgspec.Struct, frozen=True):
-    """An undo of an import that has begun: the site and the import's id."""
+    """The undo of an import, which has begun: the site and the import's id."""
 
     site: str
     id: str
@@ -189,8 +189,8 @@ class Thread(msgspec.Struct, frozen=True):
 
     The thread's `policy` overrides the site's policy. `title`, `url` and `categories` come from the
     comment `named_by` ("" for none), except for the fields in `own`, which a moderator set. `pins`
-    contains the ids of all pinned comments, and perhaps of comments that were pinned. `active` is
-    about the time of the newest comment.
+    contains the ids of all pinned comments, and perhaps ids of comments that are no longer pinned.
+    `active` is the approximate time of the newest comment.
     """
 
     name: ThreadName
@@ -261,7 +261,8 @@ BY_MODERATOR = "moderator"  # The rule stored for a moderator's decision.
 class Ruling(msgspec.Struct, frozen=True):
     """The decision about a text: its status, the rule that decided, and a reason for moderators.
 
-    `why` is the reason in English. `reasons` are the same as codes, if the service found them.
+    `why` is the reason in English. `reasons` contains the same reasons as codes, if the service
+    found them.
     """
 
     status: Status
@@ -295,9 +296,9 @@ class Audit(msgspec.Struct, frozen=True):
 class Case(msgspec.Struct, frozen=True):
     """A comment as moderators see it, with the rule and the reason that determined its status.
 
-    `stood` is the status before the last decision, None if there was no decision or it was undone.
-    `judged` is the time of that decision. `brought` contains the thread's title, address and
-    categories as this comment gave them (`naming`).
+    `stood` is the status before the last decision. It is None if there was no decision or if that
+    decision was undone. `judged` is the time of the last decision. `brought` contains the thread's
+    title, address and categories as this comment gave them (`naming`).
     """
 
     comment: "Comment"
@@ -358,14 +359,14 @@ class Comment(msgspec.Struct, frozen=True):
 
 
 class MovedComment(msgspec.Struct, frozen=True):
-    """What only an export of Flatthread says about a comment, to be stored unchanged.
+    """Facts about a comment that only a Flatthread export contains; they are stored unchanged.
 
     `author` is the author's id, None if the import derives a new one.
 
-    `number` is the comment's number among its siblings, None if a new one is to be used, and
-    `parent` is the comment above it. `slugs` are its former slugs. `brought` is its thread data as
-    the tree encodes it (`naming`). `votes` contains voters with their votes, which `up` and `down`
-    of the comment include. See `Case` for the other fields.
+    `number` is the comment's number among its siblings, or None to assign a new one. `parent` is
+    the comment above this one. `slugs` contains the comment's former slugs. `brought` is the
+    comment's thread data as the tree encodes it (`naming`). `votes` contains voters with their
+    votes, which `up` and `down` of the comment include. See `Case` for the other fields.
     """
 
     number: int | None = None
@@ -384,7 +385,7 @@ class MovedComment(msgspec.Struct, frozen=True):
 
 
 class MovedThread(msgspec.Struct, frozen=True):
-    """What only an export of Flatthread says about a thread; see `Thread` for the fields."""
+    """Facts about a thread that only a Flatthread export contains; see `Thread` for the fields."""
 
     policy: Policy | None = None
     categories: tuple[str, ...] = ()
@@ -437,7 +438,7 @@ class OrderedPage(msgspec.Struct, frozen=True):
 
     `positions` contains the place of each comment in the listing's order, and `starts` the place in
     reading order. Both count from 1 and contain None for places that are not known. If `in_order`
-    is set, the listing is in reading order, so both are the same.
+    is set, the listing is in reading order, so `positions` and `starts` are the same.
     """
 
     comments: tuple[Comment, ...]

@@ -18,10 +18,10 @@ DefaultOrder = Literal["thread", "recent", "best", "oldest", "newest"]
 Theme = Literal["auto", "light", "dark"]
 ORDERS: tuple[str, ...] = get_args(DefaultOrder)
 THEMES: tuple[str, ...] = get_args(Theme)
-# Seconds. A shorter pause would cause many requests for little benefit; with a longer pause, the
+# In seconds. A shorter pause would cause many requests for little benefit; with a longer pause, the
 # comments would no longer be live.
 SHORTEST_LIVE, LONGEST_LIVE = 10, 3600
-MOST_IMAGES = 20  # Origins; every comments page contains all of them.
+MOST_IMAGES = 20  # Maximum number of origins; every comments page contains all of them.
 
 
 class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -3,13 +3,13 @@
 A thread is due `ERASE_AFTER` seconds after an edit or a retraction. Otherwise, it is due when it
 has `FOLD_ROWS` pending changes or when its oldest pending change is `FOLD_AFTER` seconds old. A
 list is due when one of its marks requests compaction; a comment is due `COUNT_AFTER` seconds after
-its first uncounted vote. An undo of an import is due immediately. Each of these is in the backlog
-only once, no matter how often it changes.
+its first uncounted vote. An undo of an import is due immediately. Each thread, list, comment and
+undo is in the backlog only once, no matter how often it changes.
 
-No work depends on the backlog alone. The commit of a change also stores the need for compaction,
-counting or delivery, so if a process dies, a query (`scheduler`) finds its work. A process without
-a worker adds nothing to its backlog. On App Engine, a task queue replaces the backlog
-(`cloud_tasks`).
+No work depends on the backlog alone. The commit of a change also stores that compaction, counting
+or delivery is needed. If a process dies, a query (`scheduler`) therefore finds the work of that
+process. A process without a worker adds nothing to its backlog. On App Engine, a task queue
+replaces the backlog (`cloud_tasks`).
 """
 
 import dataclasses
@@ -24,19 +24,19 @@ from comments.domain import records
 from comments.store.memory import per_process
 
 Name = records.ThreadName | records.SetName | records.VotedComment | records.ImportUndo
-TELL_AFTER = 0.5  # Seconds after the last event until the collected events are delivered together.
-# Seconds that an event waits at most while more events arrive, because a larger delivery takes less
-# processor time for each event, and writes a busy site's counter rows less often.
+TELL_AFTER = 0.5  # Seconds without a new event after which the collected events are delivered.
+# Maximum number of seconds that an event waits while more events arrive. A larger delivery takes
+# less processor time for each event, and writes a busy site's counter rows less often.
 TELL_WITHIN = 2.0
 TOLD_AT_ONCE = 200  # Maximum number of events delivered together.
 MOST_EVENTS = 10_000  # Maximum number of events in the backlog; a sweep finds all other events.
-FOLD_ROWS = 64  # Changed rows; compacting fewer costs more writes (test_compactor_costs.py).
+FOLD_ROWS = 64  # Changed rows. Compacting fewer costs more writes (test_compactor_costs.py).
 FOLD_AFTER = 900.0  # Seconds; each row stores its own deadline (`fold_by`) for other processes.
-# In seconds: short, but long enough that a burst of edits needs only one compaction. Including the
-# grace period and the minute until cron runs, an erased text leaves every stored form within
-# minutes; the promise is an hour.
+# In seconds. The delay is short, but long enough that a burst of edits needs only one compaction.
+# Including the grace period and the minute until cron runs, an erased text leaves every stored form
+# within minutes, although the promise is an hour.
 ERASE_AFTER = 1.0
-COUNT_AFTER = 10.0  # Seconds; the minimum time between two updates of a comment's row for votes.
+COUNT_AFTER = 10.0  # Minimum number of seconds between two updates of a comment's row for votes.
 
 
 @dataclasses.dataclass(slots=True)
@@ -98,7 +98,7 @@ class Backlog:
     def _wake(self, due: float) -> None:
         """Wake up a worker that would sleep for too long.
 
-        Other workers keep sleeping, because each of many posts would wake them up.
+        Other workers keep sleeping; otherwise, every new post would wake them all up.
         """
         if due < self._wakes:
             self._changed.notify_all()
@@ -106,8 +106,8 @@ class Backlog:
     def tell(self, event: str) -> None:
         """Record an event.
 
-        Events are delivered together when none has arrived for `TELL_AFTER`, or when the first of
-        them is `TELL_WITHIN` old.
+        Events are delivered together when no new event has arrived for `TELL_AFTER`, or when the
+        oldest is `TELL_WITHIN` old.
         """
         with self._changed:
             if not self._is_open or len(self._events) >= MOST_EVENTS:
@@ -174,7 +174,7 @@ class Notes(Protocol):
 
 
 BACKLOG = per_process.PerProcess(Backlog)
-# This object replaces the backlog in a process without a worker.
+# Replaces the backlog in a process without a worker.
 ELSEWHERE = per_process.PerProcess[Notes | None](lambda: None)
 
 

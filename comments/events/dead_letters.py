@@ -1,9 +1,9 @@
 """Dead letters: a view of undelivered events and messages, in which operators revive or drop them.
 
 This module combines events (`outbox`) and messages (`message_queue`) in one view. Events and
-messages have ids, and both become *dead letters* when their delivery is given up: they are not
-retried, and are kept until an operator revives or drops them. A message id begins with the id of
-the message's event.
+messages have ids. If the delivery of an event or message is given up, it becomes a *dead letter*:
+it is not retried, and is kept until an operator revives or drops it. A message id begins with the
+id of the message's event.
 
 The cost of every operation is bounded, regardless of the number of letters. Only dead letters can
 be revived or dropped; normal delivery handles all other letters.
@@ -22,7 +22,7 @@ from comments.store.models import conversion, event_rows
 
 MOST_COUNTED = 1_000
 PAGE = 50
-_LONGEST_ID = 1_000  # Characters; the store refuses longer key names.
+_LONGEST_ID = 1_000  # In characters; the store refuses longer key names.
 _KINDS = ("Event", "Message")
 _Row = event_rows.EventRow | event_rows.MessageRow
 

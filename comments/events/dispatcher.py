@@ -9,10 +9,10 @@ two kinds of handlers:
   each half of the events, down to a single event, for which it runs each handler separately.
 - `Sending` handlers act outside the store. The dispatcher calls these handlers first and then
   records them as done. After a crash between these steps, the dispatcher calls the handlers again,
-  so they must recognize the event's id. These handlers return follow-up events, which are stored by
-  the commit that records the handlers as done. A handler with a `term` claims each event first, so
-  that no two processes handle it at the same time. For the other handlers, one commit records up to
-  `AT_ONCE` events.
+  so they must recognize the event's id. `Sending` handlers return follow-up events, which are
+  stored by the commit that records the handlers as done. A handler with a `term` claims each event
+  first, so that no two processes handle it at the same time. For handlers without a `term`, one
+  commit records up to `AT_ONCE` events.
 
 Each handler lists the `kinds` of events that it handles; events of other kinds do not wait for that
 handler.
@@ -53,10 +53,10 @@ _log = logging.getLogger("flatthread")
 # the processor time of six transactions of 16, and holds the engine's only writer for about
 # 15 ms. Larger transactions save little more.
 AT_ONCE = 100
-# This number of events fits into one transaction, no matter what the handlers write: with
-# `MOST_ROWS` counter rows and, for each event, a mark, a row of thread counts, a mark in an inbox,
-# an event for the declared counters, and all webhook messages and classifier questions, the
-# transaction has at most `MOST_WRITES` writes.
+# This number of events fits into one transaction, no matter what the handlers write. The largest
+# transaction has `MOST_ROWS` counter rows and, for each event, a mark, a row of thread counts, a
+# mark in an inbox, an event for the declared counters, and all webhook messages and classifier
+# questions: together at most `MOST_WRITES` writes.
 FITTING = 12
 MOST_ROWS = outbox.MOST_ROWS  # Maximum number of counter rows in one transaction.
 MOST_WRITES = 500  # Maximum number of writes in one transaction that every Datastore accepts.
@@ -96,7 +96,7 @@ class DeliveryCounts:
 
 
 Handler = Exact | Sending
-_FollowUps = dict[str, Sequence[event_rows.EventRow]]  # By the id of the event that they follow.
+_FollowUps = dict[str, Sequence[event_rows.EventRow]]  # Keys are the ids of the original events.
 
 
 class _TooLarge(Exception):
@@ -174,8 +174,8 @@ class _Round:
                 self._write_apart(handlers, part)
                 done = len(part)
             left = left[done:]
-            # Do not read a hundred events to handle one: the events of an import fill a transaction
-            # each.
+            # The events of an import fill a transaction each, so do not read a hundred events to
+            # handle one.
             self._at_once = done if done < len(part) else min(self._most, 2 * done)
 
     def _write_apart(self, handlers: Sequence[Exact], events: list[str]) -> None:

@@ -1,8 +1,8 @@
 """Mail jobs: the `detail` of events of the kind `mail` (pure).
 
-An event may wait for seconds, or for a day if the mail server is down, so a process of the next
-release must be able to read its detail. `event` is the id of the event about the comment that
-caused the mail. People are identified only by ids, which reveal nothing about them.
+An event may wait for seconds, or for a day if the mail server is down. A process of the next
+release must therefore be able to read its detail. `event` is the id of the event about the comment
+that caused the mail. People are identified only by ids, which reveal nothing about them.
 """
 
 import msgspec

@@ -10,14 +10,14 @@ message per recipient. `message_sender` sends the messages.
               is encrypted
               `at`, `due`, `since`, `waits`, `attempts`, `reason` of the last failure
 
-`at` is the time of the event. `since` equals `at` while the message is pending; after the message
-is given up, `since` and `due` are `outbox.NEVER`.
+`at` is the time of the event that caused the message. `since` equals `at` while the message is
+pending; after the message is given up, `since` and `due` are `outbox.NEVER`.
 
 A message is deleted only if it was delivered, its recipient no longer exists, or an operator drops
 it. A sender *claims* a message before sending it, which makes the message due again after `LEASE`.
-Of two concurrent senders, therefore, only one sends the message. If a sender dies, another sender
-sends the message again with the same id. A message is delivered at least once, and more than once
-only after a crash or if clocks differ by more than the lease.
+Therefore, only one of two concurrent senders sends the message. If a sender dies, another sender
+sends the message again with the same id. A message is delivered at least once. It is delivered
+again only after a crash, or if clocks differ by more than the lease.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
 _OWNER = "message_queue"
-LEASE = timedelta(seconds=60)  # Longer than an attempt can take.
+LEASE = timedelta(seconds=60)  # Longer than any attempt to send can take.
 
 
 class Message(NamedTuple):

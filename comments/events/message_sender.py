@@ -4,9 +4,9 @@ This module owns the delivery of messages (`message_queue`): it decides which qu
 concurrently, and what happens after each attempt. A *channel* finds the recipients of its queues
 (see `channels`).
 
-Several threads serve the queues, each queue for at most `TURN` seconds plus one attempt, and a
-thread leaves a queue after a failed attempt, so a slow or dead recipient delays no other recipient.
-After any failure, the message stays in the store. The service's own errors never count against a
+Several threads serve the queues, each queue for at most `TURN` seconds plus one attempt. A thread
+leaves a queue after a failed attempt, so a slow or dead recipient delays no other recipient. After
+any failure, the message stays in the store. The service's own errors never count against a
 recipient.
 """
 
@@ -29,8 +29,8 @@ from comments.store.memory import per_process
 _log = logging.getLogger("flatthread")
 
 OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # Used for webhooks and identity providers.
-SWEEP_EVERY = 30.0  # Seconds between two rounds unless this process has new messages.
-THREADS = 8  # Threads per round; an attempt takes at most ten seconds.
+SWEEP_EVERY = 30.0  # Seconds between two rounds if this process has no new messages.
+THREADS = 8  # Number of threads in a round; an attempt takes at most ten seconds.
 TURN = 5.0  # Seconds for which a thread serves one queue before it turns to the next.
 QUEUES = 200  # Maximum number of queues per read.
 _MESSAGES = 50  # Maximum number of messages that one read takes from a queue.
@@ -47,7 +47,7 @@ class Way(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipient:
-    """A recipient: whether it can receive messages, why not, and how to send one (`tell`)."""
+    """A recipient: whether it can receive messages (if not, why) and how to send one (`tell`)."""
 
     way: Way
     reason: str = ""
@@ -100,15 +100,15 @@ def serve(
     among: Mapping[str, Channel] | None = None,
     reach: Reach = channels,
 ) -> SendingCounts:
-    """Serve every queue with due messages once; start no attempt after `within` seconds.
+    """Serve every queue with due messages once. Start no new attempt after `within` seconds.
 
-    `reach` makes the channels if `among` is None.
+    If `among` is None, `reach` makes the channels.
     """
     end = time.monotonic() + within
     done, after = SendingCounts(), ""
     while time.monotonic() < end and (names := message_queue.queues(QUEUES, after=after)):
         after = names[-1]
-        # Make the channels only now, because a process without messages need not load the
+        # Make the channels only now, so that a process without messages need not load the
         # certificates.
         server = _Server(now, reach() if among is None else among, end)
         with ThreadPoolExecutor(min(THREADS, len(names)), "sending") as pool:

@@ -27,9 +27,9 @@ name, website or address, with one exception: the encrypted sender of a text tha
 about (`classifier_verdicts`). The texts in messages are read from the comment when the messages are
 sent, so a message about a comment that has been retracted contains none of its text.
 
-The process that wrote an event delivers it immediately; `overdue_ids` tells the sweep which events
-were left by processes that died. Clock differences can make a sweep early or late but do no other
-harm.
+The process that wrote an event delivers it immediately. `overdue_ids` lets the sweep find events
+whose process died before delivering them. Clock differences can make a sweep early or late but do
+no other harm.
 """
 
 import enum
@@ -49,7 +49,7 @@ from comments.store.models import event_rows, schema
 
 _OWNER = "outbox"
 COUNTERS = "counters"  # The name of the handler that updates the counters.
-SWEPT_AFTER = timedelta(seconds=30)  # Time for an event's process to deliver it before a sweep.
+SWEPT_AFTER = timedelta(seconds=30)  # Time to deliver an event before a sweep does so.
 MOST_ROWS = 280  # Maximum number of counter rows that one event changes.
 _MAIL = "mail/"  # Prefix of the ids of mail events; comment ids contain no "/".
 _FOLLOWED = "followed/"
@@ -79,7 +79,7 @@ class EventKind(enum.StrEnum):
 OF_COMMENTS = frozenset(
     {EventKind.POSTED, EventKind.EDITED, EventKind.RETRACTED, EventKind.JUDGED, EventKind.IMPORTED}
 )
-# This set also includes all other changes that affect counters.
+# The kinds of changes that affect counters: the changes to comments, and those added here.
 COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED, EventKind.UNDONE}
 OF_RESTS = frozenset({EventKind.DECLARED})
 
@@ -108,7 +108,7 @@ class Event(NamedTuple):
 
     @property
     def comments(self) -> Sequence[str]:
-        """Return the ids of the comments of the first `changes`: of all changes of an import."""
+        """Return the ids of the comments in the first `changes`; for an import, in all changes."""
         if self.kind is EventKind.IMPORTED and self.detail:
             ids: list[str] = decoders.json(list[str]).decode(self.detail)
             return ids
@@ -123,8 +123,8 @@ def encode_imported(comments: Sequence[str]) -> str:
 def event_id(comment_id: str, revision: int, run: str = "") -> str:
     """Return the id of the event for the change that gave a comment this revision.
 
-    A comment that an import adds again, after an undo, gets the same revisions again. `run`
-    distinguishes them.
+    If an import is undone and run again, its comments get the same revisions again. `run`
+    distinguishes the runs of an import.
     """
     return f"{comment_id}.{revision}.{run}" if run else f"{comment_id}.{revision}"
 
@@ -134,7 +134,8 @@ def filing_id(comment_id: str, times: int) -> str:
 
     `comment_id` is the first of these comments.
 
-    `times` is how often the thread's categories have changed. No revision has this form.
+    `times` is how often the thread's categories have changed. The id of an event with a revision
+    never has this form.
     """
     return f"{comment_id}.c{times}"
 
@@ -142,8 +143,8 @@ def filing_id(comment_id: str, times: int) -> str:
 def parts(changes: Sequence[CountedChange]) -> Iterator[slice]:
     """Divide the changes of one commit among several events.
 
-    One commit can count any of these events, no matter how many authors, days and categories the
-    event involves.
+    One commit can count any of the resulting events, no matter how many authors, days and
+    categories it involves.
     """
     return counting.parts(changes, MOST_ROWS)
 

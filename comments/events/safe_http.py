@@ -14,9 +14,9 @@ size limit. A watchdog shuts down the socket, because the time-outs for single r
 every byte from a slow peer.
 
 This module does not use a library. urllib3 can connect to an address and check the certificate
-against a name, but its time-outs do not limit a response that arrives byte by byte. Its pools,
-retries and redirects would also have to be disabled. Sockets from the standard library under
-`http.client` need less code.
+against a name, but its time-outs do not limit a response that arrives byte by byte. The pools,
+retries and redirects of urllib3 would also have to be disabled. Sockets from the standard library
+under `http.client` need less code.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ from comments import errors
 
 PORTS = frozenset({443, 8443})
 _USUAL = {"https": 443, "http": 80}
-_LONGEST = 2_000  # Characters in a URL.
+_LONGEST = 2_000  # Maximum number of characters in a URL.
 _LONGEST_HOST = 253
 _PLAIN = re.compile(r"[!-~]+")
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
@@ -48,8 +48,8 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CHUNK = 16 * 1024
 _MOST_ADDRESSES = 3  # The maximum number of a name's addresses, which are tried in turn.
 
-# `is_global` is not sufficient: it includes multicast, and ranges that lead to IPv4 addresses. For
-# IPv6, only the range that is allocated to the Internet is accepted.
+# `is_global` is not sufficient: it includes multicast addresses, and ranges that lead to IPv4
+# addresses. For IPv6, only the range that is allocated to the Internet is accepted.
 _V6_INTERNET = ipaddress.IPv6Network("2000::/3")
 _NOT_PUBLIC = tuple(
     map(
@@ -57,7 +57,7 @@ _NOT_PUBLIC = tuple(
         (
             "192.0.0.0/24",  # Protocol assignments.
             "192.88.99.0/24",  # 6to4 relays.
-            "168.63.129.16/32",  # The host's own services in Azure.
+            "168.63.129.16/32",  # Azure's services for the host itself.
             "2001::/23",  # Protocol assignments, including Teredo.
             "2002::/16",  # 6to4.
             "3fff::/20",  # Documentation.
@@ -332,7 +332,7 @@ def _open(addresses: Sequence[str], port: int, seconds: float, end: float) -> so
 def _within(seconds: float, ask: Callable[[], T]) -> T:
     """Call `ask`, but wait at most `seconds`.
 
-    The limit is enforced here because the system's resolver has its own time-outs.
+    The limit is enforced here because the system's resolver has its own, different time-outs.
     """
     asked: futures.Future[T] = futures.Future()
 
@@ -355,6 +355,6 @@ def _answer(response: http.client.HTTPResponse, most: int) -> HttpResponse:
             break
         body += chunk
     if whole is not None and len(body) < min(whole, most):
-        raise http.client.IncompleteRead(body)  # The connection was cut.
+        raise http.client.IncompleteRead(body)  # The peer ended the connection early.
     headers = {name.lower(): value for name, value in response.getheaders()}
     return HttpResponse(response.status, headers, body[:most], is_cut=len(body) > most)

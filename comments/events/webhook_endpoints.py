@@ -30,7 +30,7 @@ from comments.store.models import comment_rows, conversion, event_rows
 
 _OWNER = "webhook_endpoints"
 CHANNEL = "hook"
-MOST = 10  # Hooks per site
+MOST = 10  # Maximum number of hooks per site
 FAILING_FOR = timedelta(days=3)
 _APPROVED = records.Status.APPROVED.value
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
@@ -128,9 +128,9 @@ def remove(site: str, name: str) -> None:
 
 
 def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
-    """Start signing with a new secret, and also with the previous secret if `keeps_old` is set.
+    """Sign with a new secret from now on, and also with the previous one if `keeps_old` is set.
 
-    Do not keep a secret that leaked.
+    Do not set `keeps_old` if the old secret has leaked.
 
     Raises:
         errors.NotFound: the hook does not exist.
@@ -245,7 +245,7 @@ def _type(event: outbox.Event) -> webhooks.Type | None:
     """Return the type of change that readers saw; None if they saw no change."""
     if event.kind not in _TOLD_OF or not event.changes:
         return None
-    # The comment's own change comes first, followed by changes to the tombstones above the comment.
+    # The comment's own change comes first; changes to the tombstones above the comment follow.
     was, is_ = (seen is not None and seen.status == _APPROVED for seen in event.changes[0])
     if was and is_:
         return webhooks.Type.EDITED if event.kind is outbox.EventKind.EDITED else None

@@ -32,12 +32,12 @@ from comments.domain.reports import outcomes
 from comments.events import safe_http
 
 _PREFIX = "whsec_"
-_SHORTEST_KEY, _LONGEST_KEY = 24, 64  # Bytes, as the conventions require.
-_MOST_SECRETS = 2  # The current and the previous secret.
+_SHORTEST_KEY, _LONGEST_KEY = 24, 64  # In bytes, as the conventions require.
+_MOST_SECRETS = 2  # The current secret and the previous one.
 _GONE = 410
 _LONGEST_PAUSE = 24 * 60 * 60
-_TOLERANCE = 300  # Seconds by which two clocks may differ, including the transport time.
-_LONGEST_MOMENT = 12  # Digits.
+_TOLERANCE = 300  # Maximum difference in seconds between two clocks, including the transport time.
+_LONGEST_MOMENT = 12  # Maximum number of digits.
 
 
 class Type(enum.StrEnum):
@@ -123,8 +123,8 @@ def send(
 
     A 2xx status means that the message was delivered, and 410 that the hook wants no more messages.
 
-    Any other failure is retried, because the owner may fix it, unless the address is unsafe
-    (`errors.UnsafeAddress`).
+    Other failures are retried, because the owner may fix them. If the address is unsafe
+    (`errors.UnsafeAddress`), nothing is retried.
     """
     return ask(client, hook, event, payload, now=now)[0]
 
@@ -145,7 +145,7 @@ def post(
     except (errors.UnsafeAddress, errors.Unreachable) as error:
         is_worth_it = isinstance(error, errors.Unreachable)
         end = outcomes.End.RETRY if is_worth_it else outcomes.End.GIVE_UP
-        # A reason is a phrase, such as "answered 500" or "example.com did not answer".
+        # Make the reason a phrase, such as "answered 500" or "example.com did not answer".
         return outcomes.Outcome(end, error_texts.sentence(error).removesuffix(".")), None
     return outcome_of(answer), answer
 

@@ -6,9 +6,9 @@ Each process logs one warning when 80 % of a budget is used, and one when the bu
 moderating are never restricted.
 
 To decide whether a budget is spent, each process uses its own sums and the day's row, which it
-reads once a minute (`usage`), so a budget can be exceeded by at most the amount that all processes
-use within a minute and a half. A site without a budget causes no reads; a site with a budget causes
-one read per minute in each process that accepts posts.
+reads once a minute (`usage`). A budget can therefore be exceeded by at most the amount that all
+processes use within a minute and a half. A site without a budget causes no reads; a site with a
+budget causes one read per minute in each process that accepts posts.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from comments.store.memory import per_process
 MOST = 1_000_000_000
 SOFT = 0.8
 _PREVIEWS = "previews"
-SLOW_POSTS = 1  # Per network and per author, within ten minutes.
+SLOW_POSTS = 1  # Posts per network and per author, within ten minutes.
 SLOWER = 16  # Factor by which the work for a proof increases.
 _TOLD = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
@@ -43,7 +43,7 @@ class BudgetLevel(enum.IntEnum):
 
 def of(site: records.Site, *, now: datetime) -> BudgetLevel:
     """Return the current state of a website's scarcest budget."""
-    # Previews have a separate budget, and spending it must not make posting harder.
+    # Previews have a separate budget. Spending the preview budget must not make posting harder.
     standings = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
     return max(standings, default=BudgetLevel.FREE)
 
@@ -114,7 +114,8 @@ def tighten(
         guard,
         proof_of_work=min(post_limits.HARDEST, guard.proof_of_work * SLOWER),
         posts_per_network=min(guard.posts_per_network or SLOW_POSTS, SLOW_POSTS),
-        # Some authors are not counted by network: see `admission`.
+        # This limit is also needed, because some authors are not counted by network: see
+        # `admission`.
         posts_per_author=min(guard.posts_per_author or SLOW_POSTS, SLOW_POSTS),
     )
 

@@ -28,7 +28,7 @@ class Demand:
         self._before: dict[str, int] = {}
 
     def factor(self, site: str) -> int:
-        """Count a challenge request for a site. Return the factor for the work that it requires."""
+        """Count a challenge request for a site. Return the factor for the request's work."""
         with self._lock:
             self._turn(int(self._clock() // _MINUTE))
             self._now[site] = self._now.get(site, 0) + 1

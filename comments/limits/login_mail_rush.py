@@ -4,8 +4,8 @@ During a rush, requests are not refused, because most of them still come from re
 mail requires a proof of work (`proof_policy`), and each process logs the rush once an hour.
 
 The counts are stored, so all processes share them. Each count is spread over `SHARES` rows, and
-each request updates one of them at random. With a single row, all sign-ins would wait for each
-other. Because of the random choice, the thresholds are approximate.
+each request updates one random row. With a single row, all sign-ins would wait for each other.
+Because of the random choice, the thresholds are approximate.
 """
 
 import logging

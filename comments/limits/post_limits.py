@@ -11,11 +11,11 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 
-# The maximum number of attempts for a proof. Under attack, a browser may have to make this many,
-# which takes a few seconds on a phone.
+# The maximum number of attempts for a proof. Under attack, a browser may have to make this many
+# attempts, which takes a few seconds on a phone.
 HARDEST = 2_000_000
 _MOST = 10_000
-_LONGEST_WAIT = 60  # Seconds; authors may have to wait this long
+_LONGEST_WAIT = 60  # In seconds; authors may have to wait this long
 RANGES = {
     "proof_of_work": HARDEST,
     "form_seconds": _LONGEST_WAIT,
@@ -32,8 +32,8 @@ class PostLimits:
 
     `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is the
     number of seconds for which a form must be open before it is sent. Limits for the number of
-    posts apply per `admission.WINDOW`; `same_texts` limits newcomers' repeats of a text per
-    `admission.KEEPS`.
+    posts apply per `admission.WINDOW`. `same_texts` limits how often newcomers can repeat a text
+    per `admission.KEEPS`.
     """
 
     proof_of_work: int

@@ -2,23 +2,23 @@
 
 Owns the purposes, and the amount of work that each purpose requires. A post requires the work that
 the site's limits set. A vote or a report requires this work divided by `LIGHTER`. Only callers
-without a token need a proof for it, because a token shows that its holder has already done the work
-for a post or a first vote.
+without a token need a proof for a vote or a report, because a token shows that its holder has
+already done the work for a post or a first vote.
 
 How often a proof can be used:
 
 - For a post: once; `admission` records the use.
-- For a vote or a report: any number of times. The proof identifies one person (`person`), so
-  sending it again has no further effect, and its use need not be stored. The proof is not bound to
-  the sender's network, because phones change networks; limits per network apply to the network that
-  sends the proof.
+- For a vote or a report: any number of times. The proof identifies one person (`person`). Sending
+  it again therefore has no further effect, and its use need not be stored. The proof is not bound
+  to the sender's network, because phones change networks. Limits per network apply to the network
+  that sends the proof.
 - For a sign-in mail: once; `email_login` records the use.
 
 While too many sign-in mails are requested (`login_mail_rush`), each mail requires `HARDER` times
 the work of a post, because unwanted mails harm the owners of the addresses, not the site.
 
 A site that requires no proof of work for posts (`PROOF_OF_WORK` or the site's own limit is 0)
-requires none for votes and reports.
+requires no proof for votes and reports either.
 """
 
 import enum
@@ -32,8 +32,8 @@ from comments.limits.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # Attempts; the minimum on which a sign-in mail's work is based.
-_SHORT = 13  # Characters of a wider network's digest: 65 bits, which are quick to hash.
+LEAST = 50_000  # Minimum number of attempts on which a sign-in mail's work is based.
+_SHORT = 13  # Number of characters in a wider network's digest: 65 bits, which are quick to hash.
 
 
 class ChallengePurpose(enum.StrEnum):
@@ -112,9 +112,9 @@ def check(
 def person(solution: str, request: SiteRequest, purpose: ChallengePurpose) -> str | None:
     """Return the author id of a caller without a token, or None if no proof is required.
 
-    A proof always leads to the same id. Until the proof expires, anyone who presents the proof is
-    treated as that person, as with a token. A proof contains 96 random bits from the server, so it
-    cannot be guessed.
+    The same proof always leads to the same id. Until the proof expires, anyone who presents it is
+    treated as that person, as if they presented a token. A proof contains 96 random bits from the
+    server, so it cannot be guessed.
 
     Raises:
         errors.Forbidden: see `check`.

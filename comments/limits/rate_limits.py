@@ -34,12 +34,12 @@ _OWNER = "rate_limits"
 _MARK = struct.Struct(">I8s8s8s")
 _UNMARKED = b""
 NOTHING = bytes(8)
-_FEW = 64  # Marks without a proof per bucket; marks with a proof are kept for `keeps`.
-_MOST = 500  # Marks of both types in one bucket: 14 kB.
+_FEW = 64  # Maximum number of marks without a proof; others are kept for `keeps`.
+_MOST = 500  # Maximum number of marks of both types in one bucket: 14 kB.
 _HOUR = 3600
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 UNLIMITED = 1 << 60
-_AT_ONCE = 500  # Keys that one commit can delete (Datastore's limit)
+_AT_ONCE = 500  # Number of keys that one commit can delete (Datastore's limit)
 
 
 class Limit(NamedTuple):
@@ -80,8 +80,8 @@ class RateLimitBucket:
     def fill(self, row: event_rows.RateBucketRow | None, *, now: datetime) -> None:
         """Use the row that was read at `key`. Ignore the count of an expired window."""
         began: datetime | None = None if row is None else row.began
-        # A start in the future was written by a clock that is far ahead. Such a window must not
-        # last forever.
+        # If a window begins in the future, a clock that was far ahead wrote it. Such a window must
+        # not last forever.
         if row is None or began is None or abs(now - began) >= self.limit.window:
             recent = _UNMARKED if row is None else row.recent or _UNMARKED
             row = event_rows.RateBucketRow(key=self.key, began=now, count=0, recent=recent)
@@ -148,7 +148,7 @@ class Network:
 
 
 def read(*subjects: RateLimitBucket | Network, now: datetime) -> None:
-    """Read the rows of several buckets in one call, in the transaction that takes from them."""
+    """Read the rows of several buckets in one call, in the transaction that counts in them."""
     buckets = [
         bucket
         for subject in subjects
@@ -172,7 +172,7 @@ class RateLimitJournal(RateLimitBucket):
         assert self._row is not None  # noqa: S101 - filled above
         since, until = ((now + sign * self.limit.keeps).timestamp() for sign in (-1, 1))
         marks = [mark for mark in _marks(self._row.recent) if since < mark.at < until]
-        self._marks = []  # A transaction that runs again calls `fill` again
+        self._marks = []  # Needed because a transaction that runs again calls `fill` again
         surplus = sum(mark.proof == NOTHING for mark in marks) - _FEW
         for mark in marks:
             surplus -= mark.proof == NOTHING
@@ -207,7 +207,7 @@ class SharedBuckets:
     """The buckets of several actions in one transaction, with each row read and written once.
 
     Read `keys` and call `fill` first. Call `lend` before an action is checked, and `keep` with the
-    writes of a counted action. The next action then sees the new count.
+    writes of a counted action. The next action then sees the updated count.
     """
 
     def __init__(self, buckets: Iterable[RateLimitBucket]) -> None:
@@ -220,7 +220,7 @@ class SharedBuckets:
         self._rows = dict(zip(self.keys, rows, strict=True))
 
     def lend(self, buckets: Iterable[RateLimitBucket], *, now: datetime) -> None:
-        """Fill the buckets of one action from the rows as they are after the previous actions."""
+        """Fill the buckets of one action from the rows as the previous actions left them."""
         for bucket in buckets:
             bucket.fill(self._rows[bucket.key], now=now)
 

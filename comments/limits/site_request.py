@@ -1,7 +1,7 @@
 """Define the context of one request to a website: site, settings, time and sender.
 
-The entry point creates the context once and passes it down, so no lower layer looks up the site,
-the settings or the time again.
+The entry point creates the context once and passes it down, so lower layers need not look up the
+site, the settings or the time again.
 """
 
 import dataclasses

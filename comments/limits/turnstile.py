@@ -6,10 +6,10 @@ response, so the time limit is short and a failed request is not retried.
 A token is valid for one post, because Cloudflare accepts each token once. The request contains an
 idempotency key derived from the post's id, so Cloudflare accepts the token again for the same post.
 A token is accepted only if `hostname` and `action` in the response show that the token was issued
-on a page of the site and for a comment. If the request fails, the answer is
-`TurnstileAnswer.UNKNOWN`, not NO; the site's settings decide whether the post is then held or
-refused. The token is the only data about the reader that Cloudflare gets. The API also accepts the
-reader's IP address, but the address is optional and is not sent.
+for a comment on a page of the site. If the request fails, the answer is `TurnstileAnswer.UNKNOWN`,
+not NO; the site's settings decide whether the post is then held or refused. The token is the only
+data about the reader that Cloudflare gets. The API also accepts the reader's IP address, but the
+address is optional and is not sent.
 """
 
 import enum

@@ -13,9 +13,9 @@ projection query that finds something, and one write for each entity that is put
 
 Each post is counted once, for the request that stored it. If the store did not answer that request,
 the process does not know whether the comment exists: it records the post as a doubt, and `flush`
-looks for the comment. A retry with the same idempotency key, in any process, finds a comment that
-the retry did not store, so the retry is not counted. If the response to a flush is lost, the retry
-finds the flush's mark in the row and does not add the sums again, unless another process has
+looks for the comment. A retry with the same idempotency key, in any process, finds the comment that
+the earlier request stored, so the retry is not counted. If the response to a flush is lost, the
+retry finds the flush's mark in the row and does not add the sums again, unless another process has
 flushed to the same row in between.
 """
 
@@ -37,10 +37,10 @@ from comments.store.models import comment_rows, counter_rows
 SERVICE = "*"
 FRESH = 60.0  # Seconds for which a copy of a row is used.
 _DOUBTED = 60.0  # Seconds after which an unanswered commit has been applied or never will be.
-_MOST_DOUBTS = 1_000  # Per process; each doubt costs a read or two.
+_MOST_DOUBTS = 1_000  # Maximum per process; each doubt costs a read or two.
 _OWNER = "usage"
 _log = logging.getLogger("flatthread")
-_PATIENCE = 2.0  # Seconds allowed for work that a later call can also do
+_PATIENCE = 2.0  # Maximum seconds for work that a later call can also do
 
 
 class UsageAmounts(msgspec.Struct, frozen=True):
@@ -200,7 +200,7 @@ def _settle_doubts(book: ProcessUsage) -> None:
     doubts = book.doubts()
     rows = reads.get_multi([comment_rows.comment_key(doubt.comment) for doubt in doubts])
     for doubt, row in zip(doubts, rows, strict=True):
-        # A comment with a different time was stored by a different request, which has counted it.
+        # If the comment has a different time, another request has stored and counted it.
         is_stored = row is not None and row.created == doubt.created
         if is_stored and book.settle(doubt):
             book.note(doubt.site, _day(doubt.created), UsageAmounts(posts=1))

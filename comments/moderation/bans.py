@@ -25,8 +25,8 @@ from comments.store.memory import per_process
 
 LONGEST = 365  # Maximum number of days for which a network is banned.
 _LOOKED_AT = 20  # The number of the author's newest comments that are examined.
-_EXCERPT = 100  # Maximum number of characters.
-_EVERY = 3600.0  # Seconds between two searches of a process for expired marks.
+_EXCERPT = 100  # Maximum number of characters of an excerpt.
+_EVERY = 3600.0  # Minimum seconds between two searches of a process for expired marks.
 _LOOKS = per_process.PerProcess(dict[str, float])
 
 

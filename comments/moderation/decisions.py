@@ -161,7 +161,7 @@ def own_comments(name: records.ThreadName, author: str) -> list[records.Comment]
     The comments are in reading order, with at most `MOST_AT_ONCE` per status. Authors normally have
     fewer.
     """
-    # Include approved comments although everyone sees them: if the list contained only shadowed
+    # Include approved comments although everyone sees them. If the list contained only shadowed
     # comments, shadow-banned authors could discover the ban.
     if not author:
         return []
@@ -239,7 +239,7 @@ def _decide_each(
 
 def _by_author(site: str, author: str, status: Status) -> list[str]:
     """Return the ids of an author's comments with a given status."""
-    # An empty author id would match imported comments without an author id.
+    # An empty author id would match imported comments, which may lack an author id.
     where = (("site", "=", site), ("author_id", "=", author), ("status", "=", status.value))
     return _keys(where) if site and author else []
 

@@ -130,7 +130,7 @@ def most(site: str, limit: int) -> list[ReportSummary]:
 
 
 def old_keys(before: datetime, limit: int) -> list[schema.RowKey]:
-    """Return the keys of rows whose last report came before a given time, oldest first."""
+    """Return the keys of rows whose last report is not newer than `before`, oldest first."""
     query = reads.Query(
         "Report", where=(("last", "<=", before),), order=("last",), limit=limit, keys_only=True
     )

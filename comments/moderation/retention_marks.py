@@ -9,7 +9,7 @@ service did not refuse them.
     ErasureDue  key: comment id; `since`
 
 A mark is only a hint. `retention` checks the comment itself, which may have been approved,
-retracted or refused again since.
+retracted or refused again since the mark was written.
 """
 
 from collections.abc import Sequence

@@ -5,11 +5,11 @@ threads, by activity and words or by creation; and one thread with comments of e
 caller must have checked that the reader is allowed to see the whole site.
 
 The number of reads per page has an upper limit, which does not depend on the size of the site.
-Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads, and its cursor
-continues after the last examined one, in the order of creation time, revision and id. A comment is
+Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads. Its cursor
+continues after the last one examined, in the order of creation time, revision and id. A comment is
 listed twice only if it changes between two pages and other comments were created at the same time.
-A thread with a new comment moves to the front of the list by activity, where later pages do not
-list it. This list contains a thread of an older release only after an upgrade has stored the
+A thread with a new comment moves to the front of the list by activity, so later pages do not list
+it. The list by activity contains a thread of an older release only after an upgrade has stored the
 thread's activity.
 """
 
@@ -29,7 +29,7 @@ MOST = 100  # Maximum number of comments per page.
 PAGE = 25
 LOOKED_THROUGH = 300
 LONGEST_TEXT = 100  # Maximum number of characters in a search text.
-# Retracted comments have no text left to review.
+# Exclude retracted comments, because they have no text left to review.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ class ThreadFilter:
         return cursors.label("docket-active", self.site, self.text)
 
     def matches(self, thread: records.Thread) -> bool:
-        """Return whether a thread matches. Ids of threads contain no scheme, so ignore it."""
+        """Return whether a thread matches. Ignore schemes, which thread ids do not contain."""
         wanted = self.text.casefold()
         address = wanted.partition("://")[2] or wanted
         return wanted in thread.title.casefold() or any(
@@ -268,7 +268,7 @@ def pending_cases(name: records.ThreadName) -> tuple[list[records.Case], bool]:
     )
     query = reads.Query("Comment", where=where, limit=MOST + 1, keys_only=True)
     known = cases([_name(message) for message in reads.fetch(query)])
-    # A comment may have been decided since the index was read.
+    # Check the status again, because a comment may have been decided since the index was read.
     held = [case for case in known.values() if case.comment.status is Status.PENDING]
     held.sort(key=lambda case: case.comment.sort_hash)
     return held[:MOST], len(held) > MOST
@@ -393,7 +393,7 @@ def _matching_rows(
     read: Callable[[Sequence[_Position]], Iterable[T | None]],
     has: Callable[[T], bool],
 ) -> tuple[list[T], int]:
-    """Return the first rows that match, and at how many places they were looked for."""
+    """Return the first rows that match, and the number of places examined to find them."""
     matching: list[T] = []
     looked = 0
     while looked < len(places) and len(matching) < limit:

@@ -9,7 +9,7 @@ Invariant: Trust is tied to the author id from a token or an account, never to a
 address, which anyone can enter
 (test_screening.py::test_trust_belongs_to_the_author_id_and_not_to_a_name_or_address).
 
-To its author, a shadowed comment looks as it would without the shadow.
+A shadowed comment looks to its author as it would without the shadow.
 """
 
 import dataclasses
@@ -65,8 +65,9 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
     """Screen a new comment.
 
     `is_known` says whether the author has an approved comment in this thread. `repeats` is how
-    often the text was posted on the site within a day, including this post; 0 if no rule needs it.
-    `doubt` comes from admission and applies to a comment that would otherwise be approved.
+    often the text was posted on the site within a day, including this post. It is 0 if no rule
+    needs the number. `doubt` is a ruling from admission that applies to a comment that would
+    otherwise be approved.
 
     Raises:
         errors.Conflict: comments are closed in the thread.
@@ -117,7 +118,7 @@ def of_edit(
 
     first = _by_rules(book, text, lambda: _Standing(text).approved_count, 0, now)
     ruling = _first_ruling(first, otherwise)
-    # A comment that was already held may now be held for a different reason (`changes.edit`).
+    # A rule may now hold, for a different reason, a comment that was already held (`changes.edit`).
     is_held_anew = ruling.status is before.status is Status.PENDING
     is_stricter = rules.is_stricter(ruling.status, before.status)
     return ruling if is_stricter or is_held_anew else None

@@ -1,4 +1,4 @@
-"""Decide whether a thread accepts comments, for posts and for the pages that say so."""
+"""Decide whether a thread accepts comments, both for posts and for the pages that show it."""
 
 import enum
 from datetime import datetime, timedelta
@@ -34,7 +34,8 @@ def of(
 def for_pages(site: records.Site, thread: records.ThreadTerms, now: datetime) -> ThreadAccess:
     """Return the state for pages: read-only if the site's budget is spent, else the result of `of`.
 
-    This uses the process's copies of the rules and the usage, each at most a minute old.
+    The result depends on the process's copies of the rules and the usage, each at most a minute
+    old.
     """
     access = of(thread, rulebook.for_pages(site.id), now)
     is_strict = site.budget.then == "read-only" and access is ThreadAccess.OPEN

@@ -10,12 +10,12 @@ Each link is shown or mailed once and works once. The content of a reset link's 
 used or the password is changed some other way. Links from older releases have no mark and are
 refused; such links were valid for only a day.
 
-Only an invitation made by an operator can create the first owner, and none after the service has
-had an owner; the first visitor never becomes the owner automatically. An invitation bound to an
-address can be accepted only by the account that has this address, or by a new account, whose
-address it confirms. A reset replaces only the password: it requires the authenticator's code,
-unless an operator made the link to remove the second factor too. Its attempts are counted in the
-same way as sign-in attempts.
+Only an invitation made by an operator can create the first owner, and only if the service has never
+had an owner. The first visitor never becomes the owner automatically. An invitation bound to an
+address can be accepted only by the account that has this address, or by a new account. A new
+account gets the address, which the invitation confirms. A reset replaces only the password: it
+requires the authenticator's code, unless an operator made the link to remove the second factor too.
+The attempts to use a reset link are counted in the same way as sign-in attempts.
 """
 
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 TERM = timedelta(days=7)
 RESET_TERM = timedelta(days=1)
-_FIRST_TERM = timedelta(days=1)  # Of the first owner's link; each start makes a new link
+_FIRST_TERM = timedelta(days=1)  # For the first owner's link, which each start replaces
 _BOUND = "invited address"
 OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
@@ -338,7 +338,7 @@ def _is_first_owner(invitation: Invitation, account: str) -> bool:
 
 
 def _owner_writes(row: account_rows.AccountRow) -> ownership.Writes:
-    """Record, in the row and in the returned write, that an account is the first owner's."""
+    """Mark an account as the first owner's in its row, and return the write of the marker row."""
     name = identities.FIRST_OWNER.name("")
     row.identities = list(dict.fromkeys((*row.identities, name)))
     marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=row.key.id())

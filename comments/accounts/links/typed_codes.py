@@ -1,4 +1,4 @@
-"""Codes that people type: the short half of a one-time link, whose token is the long half.
+"""Codes that people type: the short half of a one-time link. The long half is its token.
 
 Invariant: Wrong codes are counted in the transaction that compares the code, so concurrent guesses
 all count (test_email_login.py::test_concurrent_guesses_are_counted_one_by_one).
@@ -31,7 +31,7 @@ _PURPOSE = "typed code"
 class CodedContent(msgspec.Struct, frozen=True):
     """The content of a link with a code: site, content, digest of the code, guesses so far."""
 
-    site: str = ""  # Links of older releases have none of these names
+    site: str = ""  # Links of older releases have none of these fields
     content: str = ""
     code: str = ""
     tries: int = 0

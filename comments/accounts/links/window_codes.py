@@ -1,4 +1,4 @@
-"""Pass a claim from a window of this service to the page that opened the window, by a code.
+"""Pass a claim from a window of this service, through a code, to the page that opened the window.
 
 The steps of the exchange:
 

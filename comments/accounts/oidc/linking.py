@@ -40,7 +40,7 @@ class CodeAsked(NamedTuple):
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """The content of the ticket that is used between the provider's response and the code."""
+    """The content of the ticket that stores a sign-in until the authenticator's code is entered."""
 
     account: str
     epoch: str

@@ -39,7 +39,7 @@ class LoginPurpose(enum.StrEnum):
     """The purpose of a login flow. The value is stored as text."""
 
     CONSOLE = "desk"  # Sign in as an owner or moderator.
-    MODERATE = "moderate"  # The same, in the window that grants a moderation session.
+    MODERATE = "moderate"  # Sign in to moderate, in the window that grants a moderation session.
     LINK = "link"  # Link the provider to the current account.
     INVITATION = "invitation"  # Accept an invitation.
     READER = "reader"  # Sign in as a reader.
@@ -92,7 +92,7 @@ class Browser(NamedTuple):
 
 
 class UnexpectedAnswer(errors.Forbidden):
-    """A provider's answer to no known flow, to an ended flow, or to a different browser's flow."""
+    """A provider's answer belongs to an unknown or ended flow, or to another browser's flow."""
 
     code = "bad-state"
 

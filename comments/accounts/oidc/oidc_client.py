@@ -200,7 +200,7 @@ class OidcClient:
         return tokens
 
     def _claims(self, token: object) -> bytes:
-        """Check the token with the cached keys, and fetch them again if they do not match."""
+        """Check the token with the cached keys. If they do not match, fetch them again."""
         known = self._configuration()
         try:
             return id_tokens.verify_signature(token, known.keys)

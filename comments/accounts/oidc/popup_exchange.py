@@ -1,7 +1,7 @@
 """Exchange a code from the sign-in pop-up for a token on the reader's page.
 
-`window_codes` makes and checks the codes. The content of a voucher is the encrypted person that the
-provider identified.
+`window_codes` makes and checks the codes. The content of a voucher is the encrypted record of the
+person whom the provider identified.
 
 A reader's account is found only by issuer and `sub`. If the account does not exist, the exchange
 creates it.

@@ -27,11 +27,11 @@ from comments.store.models import account_rows, comment_rows
 
 _OWNER = "accounts"
 _PURPOSE = "provider's secret"
-MOST = 10  # Providers of the service
+MOST = 10  # Maximum number of providers of the service
 _NAME = re.compile(r"[a-z0-9-]{1,31}")
 _LONGEST_TITLE = 40
 _LONGEST_ISSUER = 200
-_LONGEST = 500  # Characters of a client id or secret
+_LONGEST = 500  # Maximum length of a client id or secret
 
 
 class Provider(msgspec.Struct, frozen=True):
@@ -234,7 +234,7 @@ def _change_one(name: str, change: Callable[[Provider], Provider]) -> Provider:
 def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
     def body() -> None:
         stored = list(every())
-        before = _sites(stored)  # `change` may change the list
+        before = _sites(stored)  # Computed first, because `change` may change the list
         changed = sorted(change(stored), key=lambda each: each.name)
         content = msgspec.json.encode(changed).decode()
         row = account_rows.ProvidersRow(key=account_rows.providers_key(), providers=content)

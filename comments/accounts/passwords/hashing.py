@@ -19,9 +19,9 @@ from comments import errors
 if TYPE_CHECKING:
     import argon2
 
-SHORTEST, LONGEST = 10, 200  # Characters.
-# OWASP recommends several settings of equal strength. This one uses less memory than the first,
-# because memory is scarce on App Engine's small instance classes.
+SHORTEST, LONGEST = 10, 200  # In characters.
+# OWASP recommends several settings of equal strength. The setting used here needs less memory than
+# the first of OWASP's settings, because memory is scarce on App Engine's small instance classes.
 _KIB, _PASSES, _LANES = 19 * 1024, 2, 1
 # A process computes at most two hashes at a time, which limits their memory to 38 MiB.
 _turns = threading.BoundedSemaphore(2)

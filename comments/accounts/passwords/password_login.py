@@ -137,7 +137,7 @@ def use_code(row: account_rows.AccountRow, code: str, secret: str, now: datetime
     try:
         key = accounts.unseal_totp(row.totp, secret, now)
     except errors.BadLink as error:
-        raise Wrong from error  # Encrypted under a different secret; only a reset helps
+        raise Wrong from error  # Encrypted under a different secret; only a password reset helps
     step = totp.step_of(key, code, now=now, after=row.totp_step)
     if step is None:
         raise Wrong

@@ -13,10 +13,10 @@ from urllib.parse import quote, urlencode
 
 from comments import errors
 
-STEP = 30  # Seconds
+STEP = 30  # In seconds
 _DIGITS = 6
 _SECRET_TEXT = re.compile("[A-Z2-7]{32}")
-_SECRET = 20  # Bytes, the length of SHA-1 (RFC 4226, section 4).
+_SECRET = 20  # In bytes: the length of SHA-1 (RFC 4226, section 4).
 # The number of steps by which the authenticator's clock may be off.
 _LEEWAY = (0, -1, 1)
 

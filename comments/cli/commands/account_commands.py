@@ -17,7 +17,7 @@ from comments.cli import console
 from comments.domain.moderation import roles
 from comments.store.folder import server_address
 
-_HERE = "http://127.0.0.1:8080/"  # The default of `flatthread serve`.
+_HERE = "http://127.0.0.1:8080/"  # The default address of `flatthread serve`.
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
 account = console.Group("account", help="Manage accounts of owners and moderators.")

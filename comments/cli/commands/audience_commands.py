@@ -11,7 +11,7 @@ from comments.domain.reports import tables
 from comments.tree.counters import audience_scan, statistics
 
 _PERIOD = re.compile(r"\A(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)
-_NAME = "audience"  # The name of the audience that options describe.
+_NAME = "audience"  # The name of the audience that the options describe.
 _forms = click.Choice([form.value for form in tables.TableFormat])
 
 
@@ -59,8 +59,8 @@ def audience(
 ) -> None:
     """Count the distinct commenters in a combination of sources.
 
-    A SOURCE is "category:NAME", which includes subcategories, "thread:ID", where ID can be the
-    address of the page, or "site". A category and the site can have a period of days (UTC):
+    A SOURCE is one of "category:NAME" (including subcategories), "thread:ID" (where ID can be the
+    address of the page) and "site". A category and the site can have a period of days (UTC):
     "category:sport@2026-01-01..2026-01-31", or "site@2026-01-31" for one day.
 
     One scan counts all audiences of a file, such as {"fans": {"any": [{"category": "sport"}]}}.

@@ -41,7 +41,7 @@ def _erase(who: str, *, yes: bool) -> None:
 
     Threads stay intact.
 
-    WHO is as for export. If the command is interrupted, run it again.
+    WHO has the same forms as for `author export`. If the command is interrupted, run it again.
     """
     author_id = _author_id(who)
     if not yes:

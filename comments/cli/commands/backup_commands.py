@@ -12,7 +12,7 @@ from comments import config, errors
 from comments.cli import console
 from comments.upkeep.backups import nightly_backup, store_backup, store_restore
 
-_NICE = 10  # How much lower the priority of a nightly backup is.
+_NICE = 10  # Added to the nice value of a nightly backup, which lowers its priority.
 _log = logging.getLogger("flatthread")
 _path = click.Path(path_type=Path)
 
@@ -28,10 +28,10 @@ _path = click.Path(path_type=Path)
 def backup(target: Path | None, *, nightly: bool) -> None:
     """Make a backup of the store while the service runs.
 
-    Create the file FILE, or a file in FOLDER or, without an argument, in BACKUP_DIR. The file gets
-    its name only when the backup has been checked.
+    Create the file FILE or a new file in FOLDER. Without an argument, create a new file in
+    BACKUP_DIR. The file gets its name only after the backup has been checked.
 
-    The secret is not in the backup. Keep a copy of it in another safe place.
+    The secret is not in the backup. Keep a copy of the secret in another safe place.
     """
     if nightly and target is not None:
         raise click.UsageError("--nightly writes to BACKUP_DIR. Omit the folder or file.")

@@ -3,11 +3,11 @@
 The command stores nothing. It uses the checks that a start, /healthz and the admin console make.
 Two checks need more explanation:
 
-- The clock is compared with the last change of the data file, and with the time that PUBLIC_URL
-  answers. Offline, only a clock that is behind can be noticed.
-- A challenge for a proof of work shows whether PUBLIC_URL leads to this service, because it is
-  signed with the secret, and whether callers can forge their address, because it contains a keyed
-  hash of the caller's network.
+- The clock is compared with the last change of the data file, and with the time in an answer from
+  PUBLIC_URL. Offline, the command can notice only a clock that is behind.
+- A challenge for a proof of work answers two questions. It is signed with the secret, so it shows
+  whether PUBLIC_URL leads to this service. It contains a keyed hash of the caller's network, so it
+  shows whether callers can forge their address.
 """
 
 import contextlib
@@ -42,10 +42,10 @@ from comments.upkeep.integrity import thread_audit
 
 _SOON = 3600  # Seconds within which every delivery should have been tried.
 _SPARE = 100_000_000  # Bytes that should be free, besides those for a copy of the data.
-_DRIFT = timedelta(seconds=30)  # A code of an authenticator is valid for so long.
-_PATIENCE = 10.0  # Seconds for PUBLIC_URL to answer.
-_LARGEST = 65_536  # Bytes of an answer.
-_FORGED = "192.0.2.1"  # Nobody has this address (RFC 5737).
+_DRIFT = timedelta(seconds=30)  # An authenticator code is valid for this time.
+_PATIENCE = 10.0  # Seconds to wait for an answer from PUBLIC_URL.
+_LARGEST = 65_536  # Maximum number of bytes read of an answer.
+_FORGED = "192.0.2.1"  # An example address, which nobody uses (RFC 5737).
 
 
 class _Level(enum.StrEnum):
@@ -161,7 +161,7 @@ def _store(settings: "config.Settings") -> _Findings:
     try:
         if settings.datastore == "embedded":
             change = console.data_files().upgrade_of(settings.data_file)
-            if change:  # Only a start of the service or `upgrade` may make it
+            if change:  # Only a start of the service or `upgrade` may make this change
                 yield _warning("store", f"Data file: {change}. Run: flatthread upgrade --check")
                 return
         settings, store = console.open_store(creates=False)
@@ -193,7 +193,7 @@ def _integrity(store: "connection.Store") -> _Findings:
 def _clock(settings: "config.Settings", now: datetime) -> _Findings:
     if settings.datastore != "embedded":
         return
-    # The write-ahead log is beside the file.
+    # Include the write-ahead log, which is beside the data file.
     files = settings.data_dir.glob(f"{settings.data_file.name}*")
     changed = datetime.fromtimestamp(max(file.stat().st_mtime for file in files), UTC)
     if changed > now + _DRIFT:
@@ -336,7 +336,7 @@ def _identity(settings: "config.Settings", site: str) -> _Findings:
 
 
 def _fetch(url: str, path: str) -> tuple[int, datetime | None, bytes]:
-    """Ask for a page below a URL; return the status, the date and the body of the answer."""
+    """Request a page below a URL. Return the status, the date and the body of the answer."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     session = (

@@ -90,7 +90,7 @@ def import_(
 def _write(
     plan: "checked_import.CheckedImport", site: "records.Site", restore: import_restoring.Restore
 ) -> "import_writer.ImportSummary":
-    """Store a checked file and what it contains besides comments, and print the latter."""
+    """Store a checked file, including content other than comments; print that content."""
     applied: list[str] = []
     events: list[str] = []
 

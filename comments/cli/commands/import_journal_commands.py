@@ -15,8 +15,8 @@ from comments.upkeep import scheduler, wiring
 
 imports = console.Group("imports", help="List, show and undo imports.")
 
-_TRIES = 20  # Of a waiting command, until it leaves the rest to a running server
-_PAUSE = 5.0  # Seconds between two tries
+_TRIES = 20  # Attempts of a waiting command before it leaves the rest to a running server
+_PAUSE = 5.0  # Seconds between two attempts
 _SITE = click.option("--site", "site_id", required=True, help="The site of the imports.")
 
 
@@ -84,10 +84,11 @@ def show(import_id: str, site_id: str) -> None:
 def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) -> None:
     """Remove the comments and threads that an import added.
 
-    Comments that people wrote here stay. If they answered an imported comment, it stays as a
+    Comments that people wrote here stay. An imported comment with such an answer stays as a
     tombstone, without its text and author. When this command ends, readers no longer see the
-    imported comments. If it is interrupted, a running server finishes the undo, or run it again. An
-    import can be undone until 30 days after it began. Settings from an export of Flatthread stay.
+    imported comments. If the command is interrupted, a running server finishes the undo. You can
+    also run it again. An import can be undone until 30 days after it began. Settings from an export
+    of Flatthread stay.
     """
     site, now = console.site(site_id).id, datetime.now(UTC)
     act = audit_log.Act(moderation_commands.ACTOR, import_undo.VERB, reason)
@@ -109,7 +110,7 @@ def _finish(site: str, import_id: str, *, wait: bool) -> "import_undo.UndoProgre
         if done.found.undone is not None:
             break
         if not _compact(site):
-            time.sleep(_PAUSE)  # A running server has compacted, and clears the flags.
+            time.sleep(_PAUSE)  # A running server has compacted the threads, and clears the flags.
         done = _go_on(site, import_id)
     return done
 
@@ -179,7 +180,7 @@ def _preview(site: str, found: "import_journal.Import") -> str:
 
 
 def _parts(made: "import_undo.UndoPreview") -> str:
-    """Say what an undo removes of an export of Flatthread besides comments."""
+    """Describe what undoing the import of a Flatthread export removes besides comments."""
     parts = []
     if made.entries:
         entries = "entry" if made.entries == 1 else "entries"

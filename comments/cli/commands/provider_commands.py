@@ -1,7 +1,7 @@
 """Manage OpenID Connect providers: `provider add|list|offer|withdraw|check|remove`.
 
 A client secret is typed at a prompt and never passed as an argument, because arguments are visible
-in process lists and shell histories. No command shows it.
+in process lists and shell histories. No command shows a client secret.
 """
 
 from datetime import UTC, datetime

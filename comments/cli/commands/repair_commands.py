@@ -55,7 +55,7 @@ def _is_whole(name: records.ThreadName, report: difference_report.DifferenceRepo
         report.add(_problem(problem), is_left=not problem.mendable)
 
     def tell(difference: "recounts.Difference") -> None:
-        # The score was compared with the comment's votes above.
+        # The audit above has already compared the score with the comment's votes.
         if difference.name != "score":
             report.add(_difference(difference))
 

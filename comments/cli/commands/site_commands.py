@@ -21,7 +21,7 @@ _OF_SITE = (
     "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds", "freshness",
     "filed", "moderators",
 )  # fmt: skip
-_EMPTIED = {"query_keys", "filed", "moderators", "images"}  # Options that '' makes empty
+_EMPTIED = {"query_keys", "filed", "moderators", "images"}  # Options that the value '' empties
 
 
 def _checked_id(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
@@ -144,10 +144,11 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
 
     With more levels, replies move below the comments that they answer; with fewer levels, they
     become siblings. Threads change one at a time, while people read and write. If the command is
-    interrupted, a running server continues the work, and so does the same command. Comments keep
-    their ids; slugs may change, and page cursors of a changed thread expire.
+    interrupted, a running server continues the work. Running the same command again continues it
+    too. Comments keep their ids; slugs may change, and page cursors of a changed thread expire.
     """
-    # Not this process's copy of the site: another process may have finished a job meanwhile.
+    # Read the site from the store, because another process may have finished a job since this
+    # process made its copy.
     site_settings.COPIES.get().drop(site_id)
     scheme = site_settings.checked_scheme(
         console.site(site_id).scheme, levels=levels, width=width, digits=digits

@@ -102,11 +102,11 @@ def _threads(site_id: str) -> Iterator[_ListedThread]:
 def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_json: bool) -> None:
     """Show all comments of a thread in reading order, with their places in the tree.
 
-    Each line contains the sort hash, padded and as stored, the slug, the level, the number among
-    its siblings, the counter of replies, the parent and the comment that it answers, the status,
-    the bucket, whether a change is waiting to be compacted, and the author. Parents are slugs and
-    buckets are numbers, unless --raw or --json is given. The bucket is empty if readers cannot see
-    the comment or if it was never compacted.
+    Each line contains the comment's sort hash (padded, and as stored), its slug, its level, its
+    number among its siblings, the counter of its replies, its parent, the comment that it answers,
+    its status, its bucket, whether a change is waiting to be compacted, and the author. Parents are
+    slugs and buckets are numbers, unless --raw or --json is given. The bucket is empty if readers
+    cannot see the comment or if it was never compacted.
     """
     if hashes and raw:
         raise click.ClickException("--hashes and --raw cannot be combined.")
@@ -161,7 +161,7 @@ def _show_followers(
     """Count a thread's followers, and list the addresses that the site's owner may see.
 
     The list contains only addresses of subscribers who agreed when they confirmed the subscription.
-    Each list is recorded in the audit log.
+    Each use of this list is recorded in the audit log.
     """
     name = console.thread(site_id, thread_id)
     followers = thread_followers.count(name)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def upgrade(*, check: bool, no_backup: bool) -> None:
     """Upgrade the store to this release, after a backup.
 
-    A service does the same when it starts, and upgrades rows while it runs. This command waits for
-    the end. If it is interrupted, run it again, or start the service. The service must not run with
-    an older release meanwhile.
+    A service does the same when it starts, and upgrades rows while it runs. This command returns
+    only when all rows are upgraded. If it is interrupted, run it again, or start the service. No
+    service with an older release may run meanwhile.
     """
     with console.refusing():
         settings = console.read_settings(creates=False)
@@ -78,7 +78,7 @@ def _show(
 def _enter_unchanged(
     settings: "config.Settings", files: "engine_files.EngineFiles | None", change: str
 ) -> Iterator[None]:
-    """Enter the store or, if opening would change its file, a copy."""
+    """Enter the store. If opening would change the store's file, enter a copy instead."""
     if files is None or not change:
         with console.enter_store():
             yield
@@ -92,7 +92,7 @@ def _enter_unchanged(
 
 def _run_upgrade(files: "engine_files.EngineFiles | None", change: str, *, backs_up: bool) -> None:
     with console.enter_store(backs_up=backs_up):
-        saves = backs_up and not change  # Otherwise opening the file has made the backup
+        saves = backs_up and not change  # If `change` is set, opening the file made a backup
         store_upgrade.begin(console.settings(), files if saves else None, now=datetime.now(UTC))
         rows = upgrades.go_on(steps=None)
     click.echo(f"The store is up to date. Read {console.quantity(f'{rows:,}', 'row')}.")

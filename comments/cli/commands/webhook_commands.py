@@ -171,8 +171,8 @@ def _revive(letter_id: str | None, *, is_all: bool) -> None:
 def _hold() -> None:
     """Turn all pending mail and webhook messages into dead letters.
 
-    Use this command after a database was restored and before anything else uses it: its pending
-    messages have probably been sent since the backup.
+    Use this command after a database was restored and before anything else uses the database: its
+    pending messages have probably been sent since the backup.
     """
     held = held_messages.hold(console.settings(), now=datetime.now(UTC))
     click.echo(f"Held {console.quantity(held, 'message')} (`delivery dead`).")

@@ -1,8 +1,8 @@
 """Audiences: sets of commenters, made of sources, unions, intersections and differences (pure).
 
-A source is a thread, a category with all categories below it, or the whole site. A category and the
-site may have a period, whose first and last day (UTC) belong to it. The JSON form of an audience is
-a source, or up to three lists of audiences:
+A source is a thread, a category with all categories below it, or the whole site. A category or the
+site may have a period, which includes its first and its last day (UTC). The JSON form of an
+audience is a source, or up to three lists of audiences:
 
     {"thread": "derby"}
     {"category": "sport", "since": "2026-01-01", "until": "2026-01-31"}
@@ -10,9 +10,9 @@ a source, or up to three lists of audiences:
     {"any": [{"category": "sport"}, {"category": "news"}], "but": [{"thread": "derby"}]}
     {"all": [{"category": "sport"}, {"any": [{"thread": "derby"}, {"thread": "cup"}]}]}
 
-An author belongs to such lists if they belong to every audience in `all`, to at least one in `any`,
-and to none in `but`. A list of `but` alone has no meaning, because an audience never contains
-authors who are in none of its sources.
+An author belongs to such an audience if they belong to every audience in `all`, to at least one in
+`any`, and to none in `but`. A list of `but` alone has no meaning, because an audience never
+contains authors who are in none of its sources.
 
 A `Question` contains the audiences of one call. It numbers their different sources, so a scan needs
 only one bit mask for each author: the sources to which the author belongs.
@@ -31,15 +31,15 @@ from comments.domain import categories, decoders
 from comments.domain.ids import thread_ids
 
 MOST_AUDIENCES = 20
-MOST_SOURCES = 20  # Different sources in one question, because a scan reads all of them at once
-MOST_MENTIONS = 100  # Sources in one question, including repetitions
-DEEPEST = 3  # Levels of lists
-LONGEST_PERIOD = 366  # Days, because each day of a period is a range of rows
-LONGEST_NAME = 100  # Characters
+MOST_SOURCES = 20  # Different sources in one question; limited because a scan reads all at once
+MOST_MENTIONS = 100  # Sources in one question, counting repetitions
+DEEPEST = 3  # Maximum depth of nested lists
+LONGEST_PERIOD = 366  # In days; limited because each day of a period is a range of rows
+LONGEST_NAME = 100  # In characters
 FIELD = "audiences"
 
-_MASKS = 4096  # Results that a question keeps
-# Where msgspec found a value that does not match: "... - at `$.active.any[0].since`".
+_MASKS = 4096  # Maximum number of results that a question caches
+# The place of a value that msgspec refuses: "... - at `$.active.any[0].since`".
 _PLACE = re.compile(r"`\$([^`]*)`$")
 
 
@@ -67,7 +67,7 @@ class Source(NamedTuple):
 class Combination(NamedTuple):
     """The authors in all of `every`, in at least one of `some` if there are any, in none of `but`.
 
-    Each of these contains sources, as their places in the question, and combinations.
+    These fields contain combinations, and sources as their places in the question.
     """
 
     every: tuple["Part", ...] = ()
@@ -86,7 +86,8 @@ class Question:
     ) -> None:
         self.sources = sources
         self.names = names
-        # Many authors have the same mask. The bound is necessary because each may have another.
+        # Many authors have the same mask. The cache needs a bound because each author may have a
+        # different mask.
         self._places = functools.lru_cache(_MASKS)(functools.partial(_places, parts))
 
     def places(self, mask: int) -> tuple[int, ...]:

@@ -217,8 +217,8 @@ def _of_presence(state: Presence) -> Amounts:
     return ((Key(state.scope, PARTICIPANTS), int(state.comments > 0)),)
 
 
-# Counters that are updated in the transaction of a change: those of the thread, and of the author's
-# row in the thread.
+# Counters that are updated in the transaction of a change: the counters of the thread, and those of
+# the author's row in the thread.
 IN_THREAD: Registry[CountedState] = (_of_thread, _of_participation)
 # Counters that are updated from the event of a change, because changes in many threads contend for
 # their rows.
@@ -242,7 +242,7 @@ def increments(registry: Registry[S], old: S | None, new: S | None) -> dict[Key,
     return _without_zeros(sums)
 
 
-@functools.lru_cache(256)  # A delivery asks twice for each of its changes.
+@functools.lru_cache(256)  # A delivery uses each of its changes twice.
 def of_event(change: CountedChange) -> Mapping[Key, int]:
     """Return the increments that are counted from the event of a change."""
     return MappingProxyType(increments(FROM_EVENTS, change.old, change.new))

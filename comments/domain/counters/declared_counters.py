@@ -7,9 +7,9 @@ A declaration says which comments a counter counts, by which keys, and what it a
             and for each combination of them; without keys, one number for the site
     sum     what each counted comment adds (`VALUES`)
 
-`FIELDS` is the only list of what a condition may ask, and how each field is read from the state of
-a comment. To extend it, add a field there and, if the field is new, to `counting.CountedState`.
-Comparisons are typed values, so no text of an owner is ever evaluated.
+`FIELDS` is the only list of the fields that a condition can test, and says how each field is read
+from the state of a comment. To extend it, add a field there and, if the field is new, to
+`counting.CountedState`. Comparisons are typed values, so no text of an owner is ever evaluated.
 
 A declaration becomes an entry of a registry of counters (`registry`), to which the usual formula
 (`counting.increments`) is applied.
@@ -36,19 +36,20 @@ from comments.domain.counters.counting import CountedState
 from comments.domain.ids import author_ids
 from comments.domain.records import Status
 
-MOST = 20  # Counters of a site
+MOST = 20  # Maximum number of counters of a site
 MOST_CONDITIONS = 10
-LONGEST_NAME = 40  # Characters
-MOST_CATEGORIES = categories.MOST * categories.DEEPEST  # In which a comment counts
+LONGEST_NAME = 40  # In characters
+MOST_CATEGORIES = categories.MOST * categories.DEEPEST  # Most that one comment can count in
 LARGEST = 1_000_000_000
 SCOPE = "declared"
 
 _NAME = re.compile(rf"[a-z0-9-]{{1,{LONGEST_NAME}}}")
 _CONDITION = re.compile(r"\A\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*(-?\w+)\s*", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
-# Between the parts of a name, and in place of each "/" in a category. No part contains control
-# characters. Because all others sort after them, a category is directly followed by its
-# subcategories, and a subtree is one range of names. Both are stored, so they must never change.
+# The first character separates the parts of a name. The second replaces each "/" in a category. No
+# part contains control characters. Because all other characters sort after these two, a category is
+# directly followed by its subcategories, and a subtree is one range of names. Both characters are
+# stored, so they must never change.
 _BETWEEN = "\x1e"
 _NESTED = "\x1f"
 
@@ -64,7 +65,7 @@ class CounterKey(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConditionField:
-    """A field of a comment that conditions may ask.
+    """A field of a comment that conditions can test.
 
     `values` lists the values of a field that is not a number; such a field can only be compared for
     equality.
@@ -273,18 +274,18 @@ _PLACES: Mapping[CounterKey, Callable[[CountedState], tuple[str, ...]]] = {
 
 
 def generation_of(name: str) -> int:
-    """Return the generation in the name of a number."""
+    """Return the generation that the name of a number contains."""
     return int(name.partition("/")[0])
 
 
 def place_of(name: str) -> CountPlace:
-    """Return the place in the name of a number."""
+    """Return the place that the name of a number contains."""
     category, *others = name.partition("/")[2].split(_BETWEEN)
     return CountPlace(category.replace(_NESTED, "/"), *others)
 
 
 def subtree(category: str) -> tuple[str, str]:
-    """Return the bounds of the places of a category and its subcategories, as they are in names.
+    """Return the bounds of a category and its subcategories, in the form used in names.
 
     The second bound is excluded.
     """
@@ -293,10 +294,10 @@ def subtree(category: str) -> tuple[str, str]:
 
 
 def first_day(day: date) -> str:
-    """Return the first possible place on a day, without a category, as it is in names."""
+    """Return the first place on a day, without a category, in the form used in names."""
     return f"{_BETWEEN}{day.isoformat()}"
 
 
 def rows_per_comment(declaration: Declaration) -> int:
-    """Return the largest number of numbers to which one state of a comment adds."""
+    """Return the maximum number of rows to which one state of a comment adds."""
     return MOST_CATEGORIES if CounterKey.CATEGORY in declaration.by else 1

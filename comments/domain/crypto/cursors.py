@@ -15,7 +15,7 @@ from itsdangerous.signer import SigningAlgorithm
 from comments import errors
 from comments.domain.crypto import secret_rotation
 
-_SIGNATURE = 20  # Bytes
+_SIGNATURE = 20  # In bytes
 
 
 def label(*parts: str) -> str:
@@ -24,9 +24,9 @@ def label(*parts: str) -> str:
 
 
 def seal(position: Sequence[str], listing: str, secret: str, *, shape: int = 0) -> str:
-    """Sign and encode a position in a listing. `shape` is that of the tree of the position."""
+    """Sign and encode a position in a listing. `shape` is that of the position's tree."""
     signer = _serializer(secret_rotation.accepted_secrets(secret))
-    # The first shape is left out, so cursors from before the first change of a scheme stay valid.
+    # The first shape is left out, so cursors made before the first change of a scheme stay valid.
     return str(signer.dumps([*position, *([shape] if shape else [])], salt=_salt(listing)))
 
 

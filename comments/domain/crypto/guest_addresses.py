@@ -1,7 +1,7 @@
 """Encryption at rest of the e-mail addresses that guests enter with a comment.
 
 The service sends no mail to these addresses. Each address is kept for a limited time (`retention`):
-for Akismet, if the site asks it, and for data requests by the address's owner (`personal_data`). A
+for Akismet, if the site uses it, and for data requests by the address's owner (`personal_data`). A
 person who reads the data files without the service's secret learns no address.
 
     stored    encrypted (`sealed_address`), or "" for none

@@ -69,8 +69,8 @@ class _Solution(msgspec.Struct, frozen=True):
 class Proof(NamedTuple):
     """A solved challenge. `tries` is the maximum number of attempts that the challenge required.
 
-    `secret` is the secret that signed the challenge, so ids that are derived from it do not change
-    after a rotation.
+    `secret` is the secret that signed the challenge, so ids that are derived from this secret do
+    not change after a rotation.
     """
 
     site: str
@@ -126,7 +126,7 @@ def network(answer: bytes, *, secret: str) -> str:
     """Return the network, a keyed hash, to which a challenge in JSON is charged.
 
     Raises:
-        errors.Forbidden: this is no challenge that the service's secret has signed.
+        errors.Forbidden: the challenge was not signed with the service's secret.
     """
     try:
         made = decoders.json(Challenge).decode(answer)

@@ -2,8 +2,8 @@
 
 If an operator imports an export of Flatthread, the comments keep their ids, except ids that another
 website of the service uses already. These comments, and all comments of an export that an owner
-uploads, get the ids that `comment_id` derives for the system `OWN`. No stored row is needed to find
-such a comment by its former id: the same function leads from one to the other.
+uploads, get the ids that `comment_id` derives for the system `OWN`. The same function derives the
+stored id from the former id, so no stored row is needed to find such a comment by its former id.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ OWN = "flatthread"
 
 def comment_id(site: str, system: str, source_id: str) -> str:
     """Return the id of an imported comment, which is the same in every import."""
-    # This code must never change, because with different ids, a repeated import would add every
+    # This code must never change: if it returned different ids, a repeated import would add every
     # comment again.
     digest = hashlib.sha256()
     for part in (site, system, source_id):

@@ -10,9 +10,9 @@ Invariant: No segment is a prefix of another, so two hashes first differ within 
 level, and a hash is a string prefix of another only if its comment is an ancestor
 (test_sorthash.py::test_a_hash_is_a_prefix_of_its_descendants_alone).
 
-Segments of a single width would have that property, but would run out at `base ** width` siblings.
-Longer segments therefore begin with one of two letters that are not digits and sort above all
-digits:
+If all segments had the same width, none could be a prefix of another, but they would run out at
+`base ** width` siblings. Longer segments therefore begin with one of two letters that are not
+digits and sort above all digits:
 
     first     width digits           numbers 0 ..                      AZ
     second    y + (width + 1) digits the next base ** (width + 1)      yAAA
@@ -207,7 +207,7 @@ def child(scheme: Scheme, parent: str, number: int) -> str:
 
 
 def ancestors(scheme: Scheme, sort_hash: str) -> tuple[str, ...]:
-    """Return the hashes of all comments above this one, root first."""
+    """Return the hashes of all ancestors of a comment, root first."""
     parts = list(segments(scheme, sort_hash))
     return tuple("".join(parts[:end]) for end in range(1, len(parts)))
 
@@ -218,7 +218,7 @@ def level(scheme: Scheme, sort_hash: str) -> int:
 
 
 def pad(scheme: Scheme, sort_hash: str) -> str:
-    """Return the hash with a zero segment for each missing level, as people write it in tables."""
+    """Return the padded hash, with a zero segment for each missing level, for tables."""
     missing = scheme.levels - 1 - level(scheme, sort_hash)
     return sort_hash + encode_segment(scheme, 0) * max(missing, 0)
 

@@ -1,9 +1,10 @@
 """Thread ids: one canonical form for each name of a thread.
 
-A thread is named by an explicit id, used as the site gives it, or by a page URL, reduced to the
-parts that identify the page. Two rules decide every case: the canonical form is idempotent, and two
-names that might denote different pages never become the same id. A name that can be interpreted in
-more than one way is refused, but every address at which a browser shows a page has an id.
+A thread is named either by an explicit id, which is used as the site gives it, or by a page URL,
+which is reduced to the parts that identify the page. Two rules decide every case: the canonical
+form is idempotent, and two names that might denote different pages never become the same id. A name
+that can be interpreted in more than one way is refused, but every address at which a browser shows
+a page has an id.
 
 The canonical form of a page URL is ASCII:
 
@@ -31,7 +32,7 @@ from comments.domain.text.addresses import host_names, percent_encoding
 # The API promises this limit. In practice, the paths that browsers and servers accept are shorter.
 MAX_BYTES = 2_000
 MAX_QUERY_KEYS = 20
-MAX_QUERY_KEY = 100  # Characters
+MAX_QUERY_KEY = 100  # In characters
 
 _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
@@ -39,8 +40,8 @@ _HOST_END = re.compile("[/?#]")
 _FILES = (".asp", ".aspx", ".htm", ".html", ".jsp", ".php", ".shtml", ".xhtml")
 # Control characters and lone surrogates, which no browser sends.
 _UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-# Blanks, and characters that end a key in a query. A text with one of them is several keys, or a
-# key with a value.
+# Blanks, and the characters that end a key in a query. A text that contains one of these is several
+# keys, or a key with a value.
 _NO_KEY = re.compile(r"[\s&=#?]")
 
 
@@ -92,7 +93,7 @@ def page_id(link: str, site: SiteRules) -> str:
 
 
 def absolute(link: str, origins: Sequence[str]) -> str:
-    """Return the address of a link: `/path` is on the first origin, `//host/path` has its scheme.
+    """Return the address of a link: `/path` is on the first origin, `//host/path` gets its scheme.
 
     A path may begin with two slashes: in `//name`, the name is a host only if it looks like one.
     Other links stay as they are.
@@ -186,7 +187,7 @@ def _refuse_unreadable(field: str, text: str) -> None:
 
 
 def _refuse_lossy(field: str, text: str) -> None:
-    """Refuse U+FFFD too: different texts become the same if they are decoded incorrectly."""
+    """Also refuse U+FFFD, because different texts become the same if decoded incorrectly."""
     _refuse_unreadable(field, text)
     if "\ufffd" in text:
         raise errors.BadInput(field, "bad-characters")
@@ -229,7 +230,7 @@ def _resolve_dots(path: str) -> str:
 
 
 def _query(raw: str, keys: frozenset[str]) -> str:
-    """Return the parts with an allowed key, sorted by key.
+    """Return the parts of a query that have an allowed key, sorted by key.
 
     Parts with the same key keep their order.
     """
@@ -250,8 +251,8 @@ def _query(raw: str, keys: frozenset[str]) -> str:
 
 
 def _query_value(part: str) -> str:
-    # The value is normalized separately from its key, because NFC would join a combining mark to
-    # the sign between them.
+    # The value is normalized separately from its key, because NFC would join a combining mark at
+    # its start to the "=" before it.
     _, sign, value = part.partition("=")
     _refuse_lossy("page", value)
     return sign + percent_encoding.canonical(value, percent_encoding.RAW_IN_QUERY)

@@ -1,9 +1,9 @@
 """The texts that people read, looked up by key.
 
-A key is the name of a file in the language's folder and the name of an entry in it:
-`mail.reply-subject`. An entry is a text with placeholders in braces, or an object with one text
-per plural category of the language (Unicode CLDR: zero, one, two, few, many, other). The value
-named `count` chooses among them:
+A key consists of the name of a file in the language's folder and the name of an entry in that file:
+`mail.reply-subject`. An entry is a text with placeholders in braces, or an object with one text per
+plural category of the language (Unicode CLDR: zero, one, two, few, many, other). The value named
+`count` chooses among them:
 
     {"comments": {"one": "{count} comment", "other": "{count} comments"}}
 
@@ -44,7 +44,7 @@ class Catalogue:
         return self.fill(key, values, str)
 
     def fill(self, key: str, values: Mapping[str, object], quote: Callable[[object], str]) -> str:
-        """Return a text with `quote` applied to it and its values, as `markupsafe.escape` for HTML.
+        """Return a text after applying `quote` to it and its values: for HTML, `markupsafe.escape`.
 
         Raises:
             KeyError: no such key, or a placeholder without a value.

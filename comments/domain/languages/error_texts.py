@@ -1,6 +1,6 @@
 """The sentence for an error, made from its code, field and parameters.
 
-A language has the sentences that readers can meet; the others are in English.
+A language has the sentences that readers can see; all other sentences are in English.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Numbers, plural categories and dates as a language writes them (Unicode CLDR, through Babel).
 
-Babel is imported on first use: its data for one language takes 4 MB and 20 ms of a start, and most
+Babel is imported on first use, because its data for one language takes 4 MB and 20 ms, and most
 processes serve only JSON.
 """
 

@@ -8,7 +8,8 @@ with `opinion`, an older word for an answer:
 
     opinion:akismet+webhook   held until both have approved it
 
-An answer is untrusted input: one that does not have exactly the expected form counts as no answer.
+An answer is untrusted input: an answer that does not have exactly the expected form counts as no
+answer.
 """
 
 import enum
@@ -23,7 +24,7 @@ from comments.domain.reports import outcomes
 
 AKISMET, WEBHOOK = "akismet", "webhook"
 NAMES = (AKISMET, WEBHOOK)
-MOST = len(NAMES)  # Classifiers per site
+MOST = len(NAMES)  # Maximum number of classifiers per site
 LABELS = {AKISMET: "Akismet", WEBHOOK: "the site's own service"}
 LONGEST_REASON = 300
 SENDER = "sender"  # The purposes for which a sender and a classifier's secret are encrypted.

@@ -1,7 +1,7 @@
 """Estimate how long a task still takes (pure)."""
 
-_SOON = 90  # Seconds that are shown in seconds.
-_LONG = 90  # Minutes that are shown in minutes.
+_SOON = 90  # Up to this many seconds, show seconds.
+_LONG = 90  # Up to this many minutes, show minutes.
 
 
 def seconds(done: int, total: int, elapsed: float) -> float | None:

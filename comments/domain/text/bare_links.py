@@ -1,16 +1,16 @@
 """Find where a web address that is typed without markup begins and ends (pure).
 
-A link begins with `http://`, `https://` or `www.` and has a host with a dot. Punctuation at its end
-belongs to the sentence, and so does an unmatched closing bracket. An address that could deceive a
-reader stays text: one with user information, or with a host that `host_names` refuses because it is
-impossible or mixes scripts in one word.
+A link begins with `http://`, `https://` or `www.` and has a host with a dot. Punctuation at the end
+of an address belongs to the sentence, and so does an unmatched closing bracket. An address that
+could deceive a reader stays text: one with user information, or with a host that `host_names`
+refuses because it is impossible or mixes scripts in one word.
 
-`linkify-it-py`, the usual choice with markdown-it, takes a quarter of a second for brackets that a
-body may contain (its time grows with the square of their number), does not know
-`www.example.dev`, and links `example.com`, `localhost` and hosts of mixed scripts.
+`linkify-it-py` is the usual choice with markdown-it, but its time grows with the square of the
+number of brackets: a body can contain enough of them to take a quarter of a second. It also does
+not know `www.example.dev`, and it links `example.com`, `localhost` and hosts of mixed scripts.
 
-The time to find the end of a link is proportional to the characters that it reads: a failed attempt
-reads no further than the host.
+The time to find the end of a link is proportional to the number of characters read. A failed
+attempt reads no further than the host.
 """
 
 import re
@@ -21,7 +21,7 @@ from comments.domain.text.addresses import host_names
 
 # Where a link may begin: not within a word, another address or a mail address.
 START = r"(?<![A-Za-z0-9_@/.+-])(?:[Hh][Tt][Tt][Pp][Ss]?://|[Ww][Ww][Ww]\.)"
-# Never part of a typed address: spaces, control characters, invisible characters, quotes, and
+# Characters that end a typed address: spaces, control characters, invisible characters, quotes, and
 # Chinese and Japanese punctuation, which follows an address without a space.
 _ENDS = (
     r"\s\x00-\x1f\x7f-\x9f<>\"`\\|{}^"
@@ -30,13 +30,13 @@ _ENDS = (
     "\u3000-\u3003\u3008-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 )
 _LABEL = rf"[^{_ENDS}!-,./:;=?@\[\]~]+"
-# The beginning of what may be a link, up to the end of its host and port.
+# The beginning of a possible link, up to the end of its host and port.
 HEAD = re.compile(rf"{START}{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}}(?![0-9]))?")
-# A part of an address, and the bracket or the end after it.
+# A part of an address, with the bracket that follows it, if any.
 _PARTS = re.compile(rf"[^{_ENDS}()\[\]]*([()\[\]]?)")
 _OPENED = {")": "(", "]": "["}
 _AFTER_SENTENCE = ".,:;!?'*_~([\u2026\u2019\u060c\u061b\u061f\u06d4\u0964"
-_SHORTEST = {"h": 2, "w": 3}  # Labels of a host
+_SHORTEST = {"h": 2, "w": 3}  # Minimum number of labels of a host
 
 
 def end_of(head: re.Match[str]) -> int:
@@ -81,7 +81,7 @@ def _has_host(shown: str) -> bool:
 
 
 def _end_of(text: str, start: int) -> int:
-    """Return where an address ends: at a character of `_ENDS`, or at a bracket never opened."""
+    """Return where an address ends: at a character of `_ENDS` or an unmatched closing bracket."""
     opened = {"(": 0, "[": 0}
     for part in _PARTS.finditer(text, start):
         bracket = part[1]

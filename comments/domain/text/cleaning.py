@@ -34,7 +34,7 @@ MAX_LINES = 2_000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 REFUSED = re.compile("[\x00\ud800-\udfff]")
 # Invisible controls, and bidi characters that reorder the text around them. Direction marks
-# (U+200E, U+200F, U+061C) stay, because right-to-left text needs them.
+# (U+200E, U+200F, U+061C) are not included, because right-to-left text needs them.
 DROPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb]")
 # Invisible characters that Unicode classifies as letters or symbols: fillers of Hangul and Braille.
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
@@ -46,8 +46,8 @@ WEB_URL = re.compile(
 )
 # Characters that could break out of an attribute or open a tag in a carelessly built page.
 _UNSAFE_IN_URL = re.compile(
-    # Invisible characters and characters that reorder text; browsers encode them, such as
-    # %E2%80%AE.
+    # Invisible characters and characters that reorder text, which browsers percent-encode, for
+    # example as %E2%80%AE.
     r"[\s\\<>\"'`]"
     r"|[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -133,7 +133,7 @@ def clean_email(raw: str) -> str:
 
 
 def clean_website(raw: str) -> str:
-    """Check a website for storage.
+    """Check an author's website for storage.
 
     The text must be empty or an absolute http(s) URL, and is returned unchanged.
 

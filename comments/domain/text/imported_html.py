@@ -1,13 +1,13 @@
 """Convert HTML from other systems to the HTML of comments, and count the changes (pure).
 
-The sanitizer alone would remove an image, a video or a frame without a trace. Here each becomes a
-link to the same address, and an image gets a mark (`sanitizing.IMAGE_MARK`). An image, video or
-frame within a link becomes the text of that link. Headings above the highest level of comments
-become headings of that level. Blocks that comments cannot contain, such as `<div>`, begin and end
-lines; the sanitizer would join their text with the text around them.
+The sanitizer alone would remove an image, a video or a frame without a trace. Here, each of these
+becomes a link to the same address, and an image gets a mark (`sanitizing.IMAGE_MARK`). An image,
+video or frame within a link becomes the text of that link. Headings above the highest level of
+comments become headings of that level. A block that comments cannot contain, such as `<div>`,
+begins and ends a line; the sanitizer would join its text with the text around it.
 
-A first cleaner keeps these elements, so the tags are found in its regular output and never in the
-source. The sanitizer then checks the result like any other HTML.
+A first cleaner keeps all these elements, so this module looks for tags only in the cleaner's
+regular output, never in the source. The sanitizer then checks the result like any other HTML.
 """
 
 import re
@@ -35,7 +35,7 @@ _OTHER_BLOCKS = frozenset({
     "figcaption", "figure", "footer", "form", "header", "legend", "main", "nav", "section",
     "summary",
 })  # fmt: skip
-_BOUNDARY = "div"  # Stands for the start or end of any of them, until lines are ended
+_BOUNDARY = "div"  # Temporarily marks where any of these blocks starts or ends
 _REMOVED = re.compile(rf"<(?:{'|'.join(sanitizing.WITHOUT_TEXT)})\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
 
@@ -123,8 +123,8 @@ class _Conversion:
 
 
 def _lines(html: str) -> Iterator[str]:
-    """Yield HTML with a line break for each boundary between two texts, and without the others."""
-    is_begun = is_ended = False  # Whether the current line has text, and whether a boundary ends it
+    """Yield HTML with a line break at each boundary between two texts; drop other boundaries."""
+    is_begun = is_ended = False  # Does the current line have text, and does a boundary end it?
     end = 0
     for tag in sanitizing.TAG.finditer(html):
         text, end, name = html[end : tag.start()], tag.end(), tag[2]

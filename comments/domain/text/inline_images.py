@@ -1,10 +1,12 @@
 """Show images of the origins that a site lists, within their links (pure).
 
 Stored HTML contains a link in place of each image (`sanitizing.IMAGE_MARK`), because an owner may
-change the list at any time. The widget does the same in `widget/source/shared/prose.js`.
+change the list of origins at any time. The widget shows images in the same way in
+`widget/source/shared/prose.js`.
 
-An image's address begins with a listed origin. A policy with the same origins (`img-src`) makes
-sure that redirects do not lead elsewhere either. Only escaped text becomes an image's description.
+An image's address begins with a listed origin. A content security policy with the same origins
+(`img-src`) makes sure that redirects do not lead elsewhere either. Only escaped text becomes an
+image's description.
 """
 
 import html
@@ -15,7 +17,7 @@ from comments import errors
 from comments.domain.text import cleaning, sanitizing
 from comments.domain.text.addresses import host_names
 
-# A link in the sanitizer's format whose content is text.
+# A link in the sanitizer's format that contains only text.
 _LINK = re.compile(r'<a((?: [a-z-]+="[^"]*")*)>([^<]*)</a>')
 _HREF = re.compile(r' href="([^"]*)"')
 _MARK = f' {sanitizing.IMAGE_MARK}=""'

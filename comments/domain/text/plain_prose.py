@@ -1,19 +1,20 @@
 """Render prose without markup: paragraphs of letters, digits and punctuation (pure).
 
-Most comments contain no markup. The parser and the sanitizer need ten times as long for them.
+Most comments contain no markup. The parser and the sanitizer need ten times as long for such
+comments as this module.
 
-A text that the parser or the sanitizer could change or refuse is not rendered here, so the HTML is
-the same with and without this module.
+This module does not render a text that the parser or the sanitizer could change or refuse, so the
+HTML is the same with and without this module.
 """
 
 import re
 
-# The parser's work on each character and line is bounded. A text of this length never exceeds its
-# limit (`rendering.MAX_WORK`), even if each character may begin markup.
+# The parser's work on each character and line is bounded. A text of this length never exceeds the
+# limit of the parser (`rendering.MAX_WORK`), even if each character may begin markup.
 LONGEST = 2_000
 _BLANK_LINES = re.compile("\n\n+")
-# A character that may be markup, the beginning of a bare link, a space that ends a line, or a line
-# that begins with anything but a letter, such as a list item.
+# Possible markup: a character of markup, the beginning of a bare link, a space that ends a line, or
+# a line that begins with anything but a letter, such as a list item.
 _SPECIAL = re.compile(
     "[^\\w\n ,.;:?!'\"()/%\u2013\u2014\u2026\u2018\u2019\u201c\u201d-]|_"
     "|//|[Ww]{3}\\.| $|^[^\\w\n]|^\\d",

@@ -2,13 +2,13 @@
 
 A preview uses the same function.
 
-`RENDERER` is stored with the HTML that it produced. Raise it with every change to the output, so
-that stored HTML is rendered again (`upkeep/migrations/rerendering`).
+`RENDERER`, the version of this function, is stored with the HTML. Raise `RENDERER` with every
+change to the output, so that stored HTML is rendered again (`upkeep/migrations/rerendering`).
 
 The dialect is CommonMark with tables, strikethrough and bare links (`bare_links`), without HTML. An
 image becomes a link with `sanitizing.IMAGE_MARK`, because the site may change at any time which
 images are shown inline (`inline_images`). Texts from other systems can be in a second dialect, in
-which HTML and the ends of lines count (`with_html`).
+which HTML and line breaks are kept (`with_html`).
 
 The parser can take hundreds of times as long for a text of 10,000 characters as for prose of that
 length, for example if thousands of brackets and emphasis marks never close. The parser therefore
@@ -60,9 +60,10 @@ _NAME = re.compile(r"(?://|mailto:)([^/?#]*)")
 # The work spent on the current text in this thread, for parser calls that receive no state.
 _parsing = threading.local()
 _UNSPACED = re.compile(r"[^\x00-\x20\x7f]*")
-# Where the parser looks for markup after plain text: also at the beginning of a bare link.
+# Where plain text may end and the parser looks for markup, including the beginnings of bare links.
 _TEXT_ENDS = re.compile(f"{ParserInline().terminator_re.pattern}|{bare_links.START}")
-# The maximum nesting of blocks. Markdown drops anything deeper, so deeper bodies are refused.
+# The maximum nesting of blocks. Markdown drops blocks that are nested more deeply, so bodies that
+# contain such blocks are refused.
 MAX_NESTING = 20
 _ONLY_WITH_HTML = {"html_block", "html_inline", "softbreak"}
 _WORK, _COUNTED = "work", "tokens of blocks that are counted"
@@ -88,10 +89,10 @@ def with_markup(source: str) -> str:
 
 
 def with_html(source: str) -> str | None:
-    """Render Markdown in which HTML and the ends of lines count, to unsanitized HTML.
+    """Render Markdown in which HTML and line breaks are kept, to unsanitized HTML.
 
-    Returns None if the text has no HTML and no line that continues a paragraph, so that
-    `render_markdown` renders it alike.
+    Returns None if the text has no HTML and no line that continues a paragraph, because
+    `render_markdown` then gives the same result.
 
     Raises:
         errors.BadInput: see `render_markdown`.
@@ -200,7 +201,8 @@ class _Markdown(markdown_it.MarkdownIt):
         return super().normalizeLink(url)
 
     def normalizeLinkText(self, link: str) -> str:  # noqa: N802 - same
-        # As it was typed: decoded Punycode may look like the name of another host.
+        # Keep the host as it was typed, because decoded Punycode may look like the name of another
+        # host.
         return link
 
 
@@ -231,14 +233,14 @@ def _try_bare_link(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
     return True
 
 
-# The parser tries its rules in order, so a first rule that never matches can count the attempts.
+# The parser tries its rules in order, so a first rule that never matches can count all attempts.
 def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's signature
     del silent
     tried = "[" if state.src.startswith("![", state.pos) else state.src[state.pos]
     _spend(state, _TRIES.get(tried, STEP))
     if state.src.startswith("](", state.pos):
-        # The parser tries this rule only because the text was not a link. To determine that, the
-        # parser read on to a blank or to 32 more brackets.
+        # The parser tries this rule only after it found that the text was not a link. To find that,
+        # the parser read on to a blank or to 32 more brackets.
         match = _UNSPACED.match(state.src, state.pos + 2)
         _spend(state, ADDRESS * len(match[0]) // 2 if match else 0)
     return False
@@ -248,8 +250,8 @@ def _try_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:  
     del start, end
     _spend(state, LINE if silent else STEP)
     # A table calls this rule before each row. Short rows are filled up to the width of the table's
-    # head, so counting tokens cannot wait for the end of the table: 10,000 characters make 200,000
-    # tokens.
+    # head, so 10,000 characters can make 200,000 tokens. The tokens must therefore be counted
+    # before the table ends.
     _blocks_made(state)
     return False
 
@@ -263,7 +265,7 @@ def _parser(*, is_html: bool) -> markdown_it.MarkdownIt:
     parser.inline.terminator_re = _TEXT_ENDS
     parser.inline.ruler.before("text", "bare_link", _try_bare_link)
     parser.inline.ruler.before("bare_link", _WORK, _try_inline)
-    # Check before the delimiters are paired, which also takes time.
+    # Check the work before the delimiters are paired, because pairing also takes time.
     parser.inline.ruler2.before("balance_pairs", _WORK, _inline_made)
     ends = ["paragraph", "reference", "blockquote", "list", "table"]
     parser.block.ruler.before("table", _WORK, _try_block, {"alt": ends})

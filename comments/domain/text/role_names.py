@@ -2,17 +2,17 @@
 
 A guest's name must not appear to speak for the site, so it must not be a role word, alone or
 combined with the site's name. Names are compared by their skeletons, from which case, marks, blanks
-and punctuation are dropped. Letters that look alike become one letter (UTS #39, as implemented by
-the library `disarm`), and so do digits that replace letters. UTS #39 knows only some look-alikes,
-so in a name that mixes Latin letters with other letters, each letter that is not in UTS #39 stands
-for any letter. A name that merely contains such a word, or that belongs to another person, is
-allowed: readers can distinguish authors by the kind that the server shows with every name
-(`presentation.AuthorKind`).
+and punctuation are dropped. Letters that look alike are replaced by one of them (UTS #39, as
+implemented by the library `disarm`), and digits that replace letters are treated in the same way.
+UTS #39 knows only some look-alikes, so in a name that mixes Latin letters with other letters, each
+letter that is not in UTS #39 stands for any letter. A name that merely contains a role word, or
+that belongs to another person, is allowed: readers can distinguish authors by the kind that the
+server shows with every name (`presentation.AuthorKind`).
 
-The library `disarm` was preferred to `confusable-homoglyphs` (data from 2024, without small
-capitals and boxed letters) and `confusables` (2021, 3.4 MB, which converts one character at a
-time). Importing `disarm` takes 0.2 s and 5 MB, so the import happens only at the first name that is
-not plain ASCII.
+The library `disarm` was chosen over `confusable-homoglyphs` (data from 2024, without small capitals
+and boxed letters) and `confusables` (2021, 3.4 MB, which converts one character at a time).
+Importing `disarm` takes 0.2 s and 5 MB, so the import happens only at the first name that is not
+plain ASCII.
 """
 
 import functools
@@ -46,7 +46,8 @@ _OTHER_SCRIPTS = (
     "管理员", "管理員", "版主", "站长", "站長", "관리자", "운영자", "админ",
     "администратор", "модератор",
 )  # fmt: skip
-# The shortest skeleton with letters that stand for any letter; shorter ones match people's names.
+# The minimum length of a skeleton in which letters stand for any letter; shorter ones match
+# people's names.
 _SHORTEST_MIXED = 5
 _LINKS = ("", "of", "at", "the", "ofthe", "from", "for", "von", "vom", "de", "du", "の")
 _SHORTEST_SITE = 2  # Minimum number of characters in a site's name.
@@ -64,7 +65,8 @@ def speaks_for_site(name: str, site: Iterable[str] = ()) -> bool:
     `site` contains the site's names: its id and the hosts of its pages.
     """
     shape = skeleton(name.replace(" @ ", " at "))
-    # Skip the other scripts for an ASCII name, because their skeletons need the library.
+    # For an ASCII name, skip the role words in other scripts, because their skeletons need the
+    # library.
     words = WORDS if shape.isascii() else (*WORDS, *_OTHER_SCRIPTS)
     if _is_like_one(shape, _skeletons(words)):
         return True
@@ -130,14 +132,14 @@ def _likeness(text: str) -> str:
 
 @functools.lru_cache(1_000)
 def _site_skeletons(site: tuple[str, ...]) -> frozenset[str]:
-    """Return the skeletons of a site's names. Shorter names would match too many people's names."""
+    """Return the skeletons of a site's names. Leave out short ones, which match people's names."""
     called = {skeleton(name) for text in site for name in _names(text)}
     return frozenset(shape for shape in called if len(shape) >= _SHORTEST_SITE)
 
 
 @functools.cache
 def _beside_sites(words: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what a role's name puts before a site's name, and what it puts after."""
+    """Return what a role's name can put before a site's name, and what it can put after it."""
     pairs = tuple(itertools.product(_skeletons(words), _LINKS))
     return frozenset(f"{role}{link}" for role, link in pairs), frozenset(
         f"{link}{role}" for role, link in pairs

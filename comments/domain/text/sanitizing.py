@@ -2,14 +2,14 @@
 
 HTML from Markdown and from other systems passes through this module once, when a body is written.
 
-Invariant: The HTML contains only the tags and attributes of the lists below, and parsing and
+Invariant: The HTML contains only the tags and attributes of the lists below. Parsing and
 serializing it gives the same HTML again, so no browser can interpret it differently
 (test_sanitizing.py::test_imported_html_keeps_only_allowed_elements).
 
-Code blocks and tables scroll when they are wide, so they can be focused with the keyboard.
+Wide code blocks and tables scroll, so they can be focused with the keyboard.
 
-`SANITISER` is stored with the HTML of imports. Raise it, and `rendering.RENDERER`, with every
-change to the output, so stored HTML is rendered again (`upkeep/migrations/rerendering`).
+`SANITISER` is stored with the HTML of imports. Raise both `SANITISER` and `rendering.RENDERER` with
+every change to the output, so that stored HTML is rendered again (`upkeep/migrations/rerendering`).
 """
 
 import html
@@ -25,17 +25,17 @@ SANITISER = "html-5"
 
 # The maximum number of characters of HTML in one imported comment.
 MAX_HTML = 100_000
-# The maximum number of tags in one imported comment: the time for nested lists grows with the
-# square of their number.
+# The maximum number of tags in one imported comment, because the time for nested lists grows with
+# the square of the number of tags.
 MAX_TAGS = 4_000
-# The maximum nesting of elements in one imported comment. Browsers flatten anything deeper than
-# 512.
+# The maximum nesting of elements in one imported comment. Browsers flatten elements that are nested
+# more than 512 levels deep.
 MAX_DEPTH = 200
-# The maximum bytes of sanitized HTML, which must fit into a Datastore entity (1 MiB) with its
-# source.
+# The maximum bytes of sanitized HTML. The HTML and its source must together fit into one Datastore
+# entity (1 MiB).
 MAX_SANITISED = 600_000
-# The maximum number of rounds until sanitized HTML parses to itself; two are enough for HTML that
-# browsers write.
+# The maximum number of rounds until sanitized HTML no longer changes when it is parsed; two are
+# enough for HTML that browsers write.
 MAX_ROUNDS = 5
 
 _EMPHASIS = {"b", "del", "em", "i", "ins", "q", "s", "strong", "sub", "sup", "u"}
@@ -79,7 +79,7 @@ def check(source: str) -> None:
     """Check HTML before it is parsed.
 
     Raises:
-        errors.BadInput: it exceeds a limit or is not text.
+        errors.BadInput: the HTML exceeds a limit or is not text.
     """
     cleaning.refuse("body", source, cleaning.REFUSED)
     if len(source) > MAX_HTML:
@@ -110,7 +110,7 @@ def plain_text(source: str) -> str:
 
 
 def is_web_url(text: str) -> bool:
-    """Whether a link may lead there: an absolute http(s) URL that all browsers read alike."""
+    """Return whether a link may lead to a URL: absolute http(s) that all browsers read alike."""
     return cleaning.WEB_URL.fullmatch(text) is not None
 
 
@@ -123,10 +123,10 @@ def _keep_attribute(tag: str, attribute: str, value: str) -> str | None:
 
 
 def safe(source: str) -> str:
-    """Sanitize until the result parses to itself.
+    """Sanitize HTML until parsing the result no longer changes it.
 
-    Removing tags can join parts that a parser separates again (such as a `<p>` in a removed button
-    in a `<p>`). Attackers bypass sanitizers with HTML that changes when it is parsed.
+    Removing tags can join parts that a parser separates again, for example a `<p>` in a removed
+    button in a `<p>`. Attackers bypass sanitizers with HTML that changes when it is parsed.
     """
     for _ in range(MAX_ROUNDS):
         cleaned = without_dead_links(cleaning.DROPPED.sub("", _CLEANER.clean(source)))
@@ -139,9 +139,9 @@ def safe(source: str) -> str:
 def without_dead_links(cleaned: str) -> str:
     """Reduce links without a target to their content.
 
-    Their title goes too: it may contain the address that was refused.
+    The title of such a link is removed too, because it may contain the address that was refused.
     """
-    is_alive: list[bool] = []  # For each open link; a table in a link may contain links
+    is_alive: list[bool] = []  # One per open link, because a table in a link may contain links
 
     def replacement(tag: re.Match[str]) -> str:
         slash, name, attributes = tag.groups()

@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-_MOST_SHOWN = 60  # Characters of a value
-_BEFORE = 15  # Characters before the first one that differs, in a value that is cut
+_MOST_SHOWN = 60  # Characters shown of a value
+_BEFORE = 15  # Characters shown before the first difference, if a value is cut
 
 
 def show(value: object, other: object) -> str:
-    """Show a value. Of a long text, show the part that begins to differ from `other`."""
+    """Show a value. Show a long text from where it begins to differ from `other`."""
     if isinstance(value, datetime):
         return value.isoformat()
     if not isinstance(value, str):

@@ -33,7 +33,7 @@ _OWNER = "classifier_answers"
 CHANNEL = "opinion"
 ASKED_OF = frozenset({outbox.EventKind.POSTED, outbox.EventKind.EDITED})
 ASKED_ABOUT = frozenset({Status.APPROVED, Status.PENDING})
-# Akismet's names for a moderator's decisions and, in `_KNOWN`, for its own verdicts.
+# Akismet's names for a moderator's decisions and, in `_KNOWN`, for the verdicts of Akismet itself.
 _CORRECTIONS = {Status.APPROVED: "ham", Status.SPAM: "spam"}
 _KNOWN = {classifier_verdicts.Verdict.APPROVE: "ham", classifier_verdicts.Verdict.SPAM: "spam"}
 
@@ -63,7 +63,7 @@ class StoredAnswers(msgspec.Struct, frozen=True):
     """All answers about a comment's text, keyed by classifier name."""
 
     asked: int = 0
-    current: int = msgspec.field(default=0, name="stands")  # The stored name
+    current: int = msgspec.field(default=0, name="stands")  # The name in stored rows
     of: dict[str, StoredAnswer] = {}
 
 

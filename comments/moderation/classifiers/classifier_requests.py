@@ -54,7 +54,7 @@ from comments.tree import status_changes, values
 
 LIMITS = safe_http.RequestLimits(connect=3.0, total=5.0, answer=16 * 1024)
 OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))
-TERM = timedelta(days=7)  # Answers about older texts are ignored.
+TERM = timedelta(days=7)  # Discard answers about older texts.
 _VERBS = {
     Status.APPROVED: Verb.APPROVE,
     Status.PENDING: Verb.HOLD,

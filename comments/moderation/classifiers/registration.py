@@ -145,7 +145,7 @@ def renew(site: str, by: By) -> int:
     """Re-encrypt the secrets of a site's classifiers with the current `SECRET`.
 
     Returns:
-        The number of classifiers whose secrets changed.
+        The number of classifiers whose secrets were re-encrypted.
 
     Raises:
         errors.NotFound: the site does not exist.
@@ -194,7 +194,7 @@ def _vet(client: safe_http.HttpClient, url: str) -> None:
 
 
 def _set_classifier(site: str, name: str, change: policy_changes.ClassifierChange, by: By) -> None:
-    every(site)  # Checks that the site exists
+    every(site)  # Raises an error if the site does not exist
     policy_changes.set_classifier(site, name, change, by.actor, now=by.now, reason=by.reason)
 
 

@@ -109,7 +109,7 @@ def _since(
 
 
 def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int | None:
-    """Return how many days the author had been on the site; None for imported comments."""
+    """Return the author's days on the site at the time of a comment; None for imported comments."""
     author = comment.author.id
     return author_ids.age(author, since.get(author), comment.created) if author else None
 

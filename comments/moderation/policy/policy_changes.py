@@ -30,10 +30,10 @@ from comments.threads import thread_terms
 
 _MOST_AUTHOR = 200  # Maximum number of characters in an author id.
 _SET_THREAD = "set-thread"
-_THREAD, _AUTHOR = "thread:", "author:"  # Prefixes of subjects
+_THREAD, _AUTHOR = "thread:", "author:"  # Prefixes of audit log subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
-# A function from a classifier's old registration to its new registration. None means that the
-# classifier is not registered.
+# A function that converts a classifier's old registration to its new registration. None stands for
+# a classifier that is not registered.
 ClassifierChange = Callable[
     [classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None
 ]
@@ -243,7 +243,7 @@ def undo(
         _check_stands(part.say(book), entry)
         return part.restore(book, entry.back)
 
-    # If a ban replaced an earlier ban, undoing it restores the earlier ban.
+    # Undoing a ban that replaced an earlier ban restores the earlier ban.
     verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
     act = audit_log.Act(actor, verb, reason)
     _change(site, act, entry.subject, change, part, now=now)
@@ -261,7 +261,7 @@ def _check_stands(now: str, entry: records.Audit) -> None:
 
 
 def new_rule_id() -> str:
-    """Return a random id for a rule without an id."""
+    """Return a random id for a new rule that has no id yet."""
     return secrets.token_hex(4)
 
 

@@ -1,8 +1,8 @@
 """Store and cache a site's moderation settings: policy, rules, bans and classifiers.
 
 This module owns the kind Rulebook, with one row for each site. Each process keeps a copy, so most
-posts do not read the row. A change applies to every post that begins after it, in all processes of
-an embedded store, and within seconds on other stores (`store.row_copies`).
+posts do not read the row. A change applies to every post that begins after the change: in all
+processes of an embedded store, and within seconds on other stores (`store.row_copies`).
 
     Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans, advisers
 
@@ -27,9 +27,9 @@ from comments.store.models import moderation_rows
 
 _OWNER = "rulebook"
 MOST_RULES = 100
-MOST_PATTERNS = 1_000  # Patterns in all rules; the worst text then takes 40 ms to match.
+MOST_PATTERNS = 1_000  # Maximum number in all rules; the worst text then takes 40 ms to match.
 MOST_BANS = 2_000
-_LARGEST = 900_000  # Bytes; Datastore's limit for an entity is slightly higher.
+_LARGEST = 900_000  # In bytes; Datastore's limit for an entity is slightly higher.
 LONGEST = 10_000  # The maximum for `close_after` (days) and `reports`.
 
 
@@ -51,7 +51,7 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
     """A ban of an author from a site, until a given time or permanently.
 
     If `is_shadow` is set, the author can still post, but only the author sees the new comments.
-    `known` recognizes the author even under a different id.
+    `known` contains marks that recognize the author even under a different id.
     """
 
     author: str
@@ -90,7 +90,7 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
     bans: tuple[Ban, ...] = ()
     classifiers: tuple[classifier_verdicts.Classifier, ...] = msgspec.field(
         default=(),
-        name="advisers",  # The stored name
+        name="advisers",  # The name in stored rows
     )
 
     def classifier(self, name: str) -> classifier_verdicts.Classifier | None:
@@ -124,7 +124,7 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def for_pages(site: str) -> Rulebook:
-    """Return a site's rulebook for a page, at most a second or, on other stores, a minute old.
+    """Return a rulebook for a page. It is at most a second or, on other stores, a minute old.
 
     The site must exist.
     """

@@ -6,9 +6,9 @@ strictest rule applies; of equally strict rules, the first rule applies.
 
 Word conditions match whole words or phrases; a `*` at either end matches the rest of a word. Each
 word is one search for a fixed string, which takes time proportional to the length of the text.
-Rules do not support regular expressions, because those of Python can run for hours on a crafted
-text. RE2 would be safe, but it is a compiled library that every cold start would have to load for a
-few users.
+Rules do not support regular expressions, because Python's regular expressions can run for hours on
+a crafted text. RE2 would be safe, but it is a compiled library that every cold start would have to
+load for a few users.
 
 Before the comparison, texts are case-folded and normalized (NFKC), invisible characters are
 removed, and each run of characters other than letters and digits becomes one space.
@@ -29,8 +29,8 @@ from comments.domain.moderation import reasons
 from comments.domain.records import Ruling, Status
 
 MOST_PATTERNS = 500  # Maximum number of patterns of one type in one rule.
-LONGEST_PATTERN = 100  # Maximum number of characters.
-_MOST = 1_000_000  # The largest number in a rule.
+LONGEST_PATTERN = 100  # Maximum number of characters in a pattern.
+_MOST = 1_000_000  # The largest number that a rule may contain.
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _SEARCHED = ("words", "names")
 # A host name, or an IPv6 address without brackets.
@@ -108,11 +108,11 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class RuleSubject(msgspec.Struct, frozen=True):
     """The data about a text and its author that rules need.
 
-    `approved` returns the author's number of approved comments on the site. The call of `approved`
-    may cost a read, so it is made at most once and only if the result depends on it. `age` is the
+    `approved` returns the author's number of approved comments on the site. Calling `approved` may
+    cost a read, so it is called at most once, and only if the result depends on it. `age` is the
     number of days that the author has been on the site; None if unknown. `network` is empty if the
-    network is unknown, as for stored comments. `repeats` is 0 if the repeats were not counted, as
-    for edited texts.
+    network is unknown, for example for stored comments. `repeats` is 0 if the repeats were not
+    counted, for example for edited texts.
     """
 
     body: str
@@ -283,7 +283,7 @@ def _normalize(text: str) -> str:
     shown = _INVISIBLE.sub("", text)
     plain = unicodedata.normalize("NFKC", shown).casefold()
     if len(plain) > len(shown) + _GROWTH:
-        plain = shown.lower()  # Searching the expanded text would take too long.
+        plain = shown.lower()  # The expanded text would take too long to search.
     return _BETWEEN.sub(" ", plain).strip()
 
 

@@ -54,7 +54,7 @@ def canonical(name: str, field: str) -> str:
 def is_local(host: str) -> bool:
     """Return whether a canonical host is a test machine: a private name or a private address.
 
-    The host may have a port.
+    The host may include a port.
     """
     name = host.rpartition("]")[0].strip("[") or host.partition(":")[0]
     try:

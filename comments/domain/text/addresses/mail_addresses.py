@@ -9,7 +9,7 @@ import re
 from comments import errors
 from comments.domain.text.addresses import host_names
 
-LONGEST = 254  # Characters.
+LONGEST = 254  # In characters.
 # The last label must not be a number: some servers read a@127.0.0.1 as an address on that host.
 _ADDRESS = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]+\.)+(?!0[xX])[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*"
@@ -30,7 +30,7 @@ def check(text: str) -> str:
 
 
 def canonical_or_stored(text: str) -> str:
-    """Return an address that this release or an older one accepts, to look it up or erase it.
+    """Return an address that this release or an older one accepts, for look-up or erasure.
 
     Raises:
         errors.BadInput: no release accepts the text as an address.
@@ -45,7 +45,7 @@ def canonical_or_stored(text: str) -> str:
 def mailbox(address: str) -> str:
     """Return the mailbox of an address for rate limits, so that each recipient has one limit.
 
-    Dots are removed, and so is the text from a "+" on. Only some providers ignore these parts; with
+    Dots are removed, and so is the text from a "+" on. Only some providers ignore these parts. With
     other providers, a few people share a limit, which does no harm.
     """
     local, _, domain = address.lower().partition("@")

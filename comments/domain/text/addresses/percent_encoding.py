@@ -3,8 +3,8 @@
 - Percent sequences of unreserved characters are decoded, and all other characters that need
   encoding are in upper-case hex. Text outside ASCII is converted to NFC before it is encoded. `%2F`
   remains different from `/`, and `%252F` from both.
-- Bytes that are not UTF-8, and control characters, stay as they are encoded: `%E9`, `%0A`. A `%`
-  that begins no percent sequence is a plain character, as in browsers, so `100%` is `100%25`.
+- Encoded control characters, and encoded bytes that are not UTF-8, stay encoded: `%0A`, `%E9`. A
+  `%` that begins no percent sequence is a plain character, as in browsers, so `100%` is `100%25`.
 
 Decoded text would be easier to read, but normalizing it (NFC) can absorb a neighboring character:
 `%2C` followed by a combining cedilla would change with each normalization.
@@ -22,7 +22,7 @@ RAW_IN_PATH = UNRESERVED + "!$&'()*+,;=:@/"
 RAW_IN_QUERY = RAW_IN_PATH + "?"
 _SEQUENCE = re.compile("%[0-9A-Fa-f]{2}")
 _ENCODED_ASCII = re.compile("(%[0-7][0-9A-F])")
-# Decodes each byte that is not part of UTF-8 to a lone surrogate, which NFC leaves alone.
+# Decodes each byte that is not part of UTF-8 to a lone surrogate, which NFC does not change.
 _BYTES = "surrogateescape"
 
 

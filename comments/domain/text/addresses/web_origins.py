@@ -43,8 +43,8 @@ def check(origin: str, field: str = "origin") -> str:
 def of_address(text: str, field: str = "origin") -> str:
     """Return the origin of a web address as people type it, with or without scheme and path.
 
-    Without a scheme, it is https, or http on a test machine. A single word is a host only with a
-    scheme or a port, except `localhost`.
+    An address without a scheme gets https, or http on a test machine. Without a scheme or a port, a
+    single word is not a host, except `localhost`.
 
     Raises:
         errors.BadInput: the text is no such address; the error names `field`.
@@ -73,8 +73,8 @@ def _is_host(host: str) -> bool:
 
     A host is a name, or an address in its usual form.
 
-    Other hosts that the parser accepts could end a directive of a content security policy, or would
-    match no browser's origin.
+    The parser accepts other hosts too, but they could end a directive of a content security policy,
+    or would match no browser's origin.
     """
     try:
         name = host_names.canonical(f"[{host}]" if ":" in host else host, "origin")
