@@ -1,7 +1,7 @@
-"""Define what the reader of each export format yields: threads, comments, and remarks on the file.
+"""Define what all readers of export formats yield: threads, comments and remarks.
 
 This module also owns the checks of ids and dates, which all formats share. Readers yield items in
-the order of the file, so a comment can come before its parent and its thread.
+the order of the file, so a comment can come before its parent and before its thread.
 """
 
 import enum
@@ -21,7 +21,8 @@ _MAX_ID = 200
 class Markup(enum.Enum):
     """The language of a comment's text in the other system.
 
-    `MIXED` text is Markdown in which HTML and the ends of lines count. `PLAIN` text has no markup.
+    `MIXED` text is Markdown in which HTML and line ends are significant. `PLAIN` text has no
+    markup.
     """
 
     HTML = "html"
@@ -36,7 +37,8 @@ class SourceThread(msgspec.Struct, frozen=True):
     With `kept`, the thread keeps its `id`, title and address, and is stored even without comments.
     With `keeps_ids`, the file is trusted: its comments keep their ids too.
 
-    `link` is the page's address, or a path or address without a scheme (`thread_ids.absolute`).
+    `link` is the page's full address, an address without a scheme, or a path
+    (`thread_ids.absolute`).
 
     - `closed` pages accept no more comments.
     - `hidden` pages are not public (drafts, or pages behind a password), so their comments are
@@ -60,8 +62,8 @@ class SourceComment(msgspec.Struct, frozen=True):
     """A comment from the other system, with its text (`body`) unchanged.
 
     `account` identifies the author in the other system and is empty for a guest. `up` and `down`
-    are the numbers of votes. With `kept`, the comment keeps its place, and also its author's id if
-    `kept` has one.
+    are the numbers of votes. With `kept`, the comment keeps its place; if `kept` contains its
+    author's id, the comment keeps that too.
     """
 
     system: str
@@ -98,7 +100,7 @@ class OtherItem(msgspec.Struct, frozen=True):
 class LeftOut(msgspec.Struct, frozen=True):
     """Data of a comment or of the whole site that Flatthread does not store.
 
-    `what` is a plural noun, such as "IP addresses", because the report counts these items by it.
+    `what` is a plural noun such as "IP addresses"; the report adds up items with the same `what`.
     `count` is the number of items.
     """
 
@@ -108,10 +110,10 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Corrected(msgspec.Struct, frozen=True):
-    """A fault in the file whose meaning is plain, so the reader corrected it.
+    """A fault in the file that the reader corrected because the intended meaning is clear.
 
-    `what` says what was found and how it is read, such as "times without a time zone, read as
-    UTC". The report counts these items by it.
+    `what` says what was found and how it was interpreted, such as "times without a time zone, read
+    as UTC". The report adds up faults with the same `what`.
     """
 
     line: int
@@ -136,7 +138,7 @@ def checked_id(file: Path, line: int, raw: str, unit: str = "line") -> str:
 
 
 def moment(file: Path, line: int, raw: str, unit: str = "line") -> datetime:
-    """Parse an ISO date and time from year 1 to 9999; a time without an offset is taken as UTC.
+    """Parse an ISO date and time of the years 1 to 9999; without an offset, it counts as UTC.
 
     Raises:
         errors.BadImport: the text is not a valid date and time.

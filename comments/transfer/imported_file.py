@@ -1,4 +1,4 @@
-"""Describe a file to import, so that a second import of the same file is recognized."""
+"""A file to import: its format, its name, its `digest`, and the number of its comments."""
 
 import hashlib
 from pathlib import Path
@@ -16,7 +16,7 @@ class ImportedFile(NamedTuple):
 
 
 def digest(path: Path) -> str:
-    """Return a digest of the bytes of a file, which identifies the file's imports into a site."""
+    """Return a digest of a file's bytes, by which imports of the same file are recognized."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

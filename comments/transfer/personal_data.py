@@ -1,22 +1,22 @@
 """Export and erase all data about an author.
 
 An author's data consists of their comments, votes, mail subscriptions, followed threads, inbox and
-account. The author id is the key to all of this data. No public response contains that id, so a
+account. The author id is the key to all of this data. No public response contains author ids, so a
 caller must present the author's token or run commands as an operator.
 
 Invariant: For a caller with a token, each comment has the status that its author normally sees
 (`presentation.status_for_author`), so an export reveals no shadow ban
 (test_personal_data.py::test_an_export_by_token_hides_shadow_bans_and_an_operators_shows_them).
 
-An export contains nothing about other people: for a reply, it contains the id of the comment that
-the author replied to, but nothing about that comment's author. The only mail addresses in it are
-those that the author entered with comments; of subscribed addresses, it contains the number.
-Erasure erases the text and the name of a comment but keeps its position, so threads stay intact.
-Repeating an interrupted erasure continues it.
+An export contains nothing about other people. For a reply, it contains the id of the comment that
+the author replied to, but nothing about that comment's author. The export contains the mail
+addresses that the author entered with comments, but no other addresses; subscribed addresses are
+only counted. Erasure erases the text and the name of a comment but keeps its position, so threads
+stay intact. Repeating an interrupted erasure continues it.
 
-A site token gives access only to data on that site, because the site's page may know the token, and
-an account may write on many sites. Data on other sites is neither exported nor erased, and an
-account with such data is kept.
+A site token gives access only to data on that site. The reason is that the site's page may know the
+token, while an account may write on many sites. With such a token, data on other sites is neither
+exported nor erased, and an account with such data is kept.
 """
 
 import itertools
@@ -38,7 +38,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
 
-AT_ONCE = 100  # Maximum number of comments, and of votes, per step of an erasure.
+AT_ONCE = 100  # Maximum number of comments, and also of votes, per step of an erasure.
 
 
 class Writing(msgspec.Struct, frozen=True):
@@ -62,7 +62,10 @@ class Writing(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """The author's account. `login` is only for operators and empty for a caller with a token."""
+    """The author's account.
+
+    `login` is only for operators; it is empty for a caller with a token.
+    """
 
     name: str
     login: str
@@ -80,9 +83,9 @@ class OwnFollow(msgspec.Struct, frozen=True):
 class Everything(msgspec.Struct, frozen=True):
     """All data about an author.
 
-    `mailed` is the number of mail addresses that the author subscribed, counted per site. `follows`
-    contains the threads that the author follows without mail, and `inbox` the ids of unread replies
-    to the author's comments.
+    `mailed` is the number of mail addresses that the author subscribed; an address counts once per
+    site. `follows` contains the threads that the author follows without mail, and `inbox` the ids
+    of unread replies to the author's comments.
     """
 
     account: Profile | None
@@ -104,8 +107,8 @@ class ErasureStep(NamedTuple):
 def export(author: str, site: str | None = None, *, secret: str, now: datetime) -> Everything:
     """Collect an author's data.
 
-    With `site`, collect only the data on that site, as the author sees it; operators collect all
-    data.
+    With `site`, collect only the data on that site, as the author sees it; without `site`, collect
+    all data, for an operator.
     """
     account = accounts.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
@@ -158,7 +161,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
         subscriptions.end_of(name, author, now=now)
     followed = _unfollow(author, site, now)
     is_done = max(len(writings), len(cast), followed) <= AT_ONCE
-    if is_done:  # Not before, because replies to the remaining comments would fill it again.
+    if is_done:  # Only at the end: replies to comments that are left would fill the inbox again
         for name in _sites(site):
             inbox.erase(name, author)
     if is_done and account is not None and len(written) == len(writings) and not _is_known(author):
@@ -167,7 +170,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
 
 
 def author_of(comment_id: str) -> str:
-    """Return a comment's author id. Only commands use this function.
+    """Return a comment's author id. Only operators' commands use this function.
 
     Raises:
         errors.NotFound: the comment does not exist, or its author is unknown.
@@ -223,7 +226,7 @@ def _is_known(author: str) -> bool:
 
 
 def _unfollow(author: str, site: str | None, now: datetime) -> int:
-    """End up to `AT_ONCE` of an author's followed threads; return their number before."""
+    """Unfollow up to `AT_ONCE` threads; return how many the author followed before."""
     followed = list(reader_follows.of_author(author, site))
     for follow in followed[:AT_ONCE]:
         reader_follows.unfollow(follow.name, author, now=now, is_erased=True)

@@ -1,24 +1,25 @@
 """Enqueue Cloud Tasks that start delivery and compaction soon after a commit.
 
-On App Engine, no code runs after a response, so a process cannot empty its backlog (`backlog`).
-`TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and `/tasks/upkeep`.
+On App Engine, no code runs after a response, so a process cannot work through its backlog
+(`backlog`). `TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and
+`/tasks/upkeep`.
 
-Edits and retractions request the compaction of their thread, marks in a large set the compaction of
-that set, and undos of imports their next part. Other changes wait for cron, because compacting
-after each of them would cost writes without benefiting readers.
+Edits and retractions request the compaction of their thread, marks in a large set request the
+compaction of that set, and undos of imports request their next part. Other changes wait for cron,
+because compacting after each change would cost writes without benefiting readers.
 
-This module does not use google-cloud-tasks, because a single POST is enough. The client library
-would add 33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because
-the store needs it anyway.
+This module does not use the google-cloud-tasks library, because a single POST is enough. The
+library would add 33 ms and 8 MB to the start of an instance. The session of google-auth adds
+nothing, because the store needs it anyway.
 
 Correctness does not depend on the tasks: within about a minute, cron's sweep finds all work for
 which no task was enqueued. No request waits longer than `WITHIN` for a task to be enqueued. After a
-failure, the process enqueues no tasks for `REST` seconds or for as long as the service asks, so a
-service that hangs delays only one request.
+failure, the process enqueues no tasks for `REST` seconds or for as long as the service requests, so
+a service that hangs delays only one request.
 
 Many commits share one task. A task's name consists of its path and the end of a time span of a few
-seconds. The task runs at the end of the span, which is after every commit of any instance within
-the span. If a task with that name already exists (409), the call counts as a success. Each instance
+seconds. The task runs at the end of the span, after all commits that any instance makes within the
+span. If a task with that name already exists (409), the call counts as a success. Each instance
 enqueues at most one task per path and span.
 """
 
@@ -47,7 +48,7 @@ REST = 30.0  # Seconds after a failure before the next attempt.
 LONGEST_REST = 600.0
 DELIVER, UPKEEP = "/tasks/deliver", "/tasks/upkeep"
 SPANS = {DELIVER: 2, UPKEEP: 10}  # Length of a span in seconds; each span has one task.
-TIMEOUT = 5.0  # Seconds for each step of a call, which continues after the request stops waiting.
+TIMEOUT = 5.0  # Seconds per step of a call, which goes on after the request has stopped waiting
 _OK, _EXISTS = 200, 409
 
 
@@ -76,7 +77,7 @@ class TaskQueue:
         self._connect = connect or _session
         self._now = now
         self._address = address
-        self._lock = threading.Lock()  # No thread waits while it holds this lock.
+        self._lock = threading.Lock()  # No thread blocks while it holds this lock.
         self._connecting = threading.Lock()
         self._session: AuthorizedSession | None = None
         self._asked: dict[str, int] = {}
@@ -87,7 +88,7 @@ class TaskQueue:
         self._ask(DELIVER)
 
     def add(self, _name: backlog.Name, *, changes: int = 1, within: float = math.inf) -> None:
-        """Request the compaction of a thread or list, or a part of an undo, unless it can wait."""
+        """Request the compaction of a thread or list, or the next undo step, unless it can wait."""
         del changes
         if within <= backlog.ERASE_AFTER:
             self._ask(UPKEEP)
@@ -100,7 +101,8 @@ class TaskQueue:
                 return
             self._asked[path] = end
         enqueued: futures.Future[None] = futures.Future()
-        # Use a thread, because a request's timeout restarts with every byte and every retry.
+        # The call runs in a thread, because a request's timeout restarts with every byte and every
+        # retry.
         threading.Thread(target=self._enqueue, args=(path, end, enqueued), daemon=True).start()
         try:
             enqueued.result(timeout=WITHIN)
@@ -124,7 +126,7 @@ class TaskQueue:
             headers={"Content-Type": "application/json"},
             timeout=TIMEOUT,
             allow_redirects=False,
-            stream=True,  # Only the status is needed.
+            stream=True,  # Only the status of the response is needed.
         )
         response.close()
         if response.status_code not in {_OK, _EXISTS}:
@@ -132,7 +134,7 @@ class TaskQueue:
             self._rest(path, f"answered {response.status_code}", asked)
 
     def _task(self, path: str, end: int) -> dict[str, object]:
-        # Names with a common prefix are slow to look up, so each name starts with a digest.
+        # Looking up names with a common prefix is slow, so each name starts with a digest.
         digest = hashlib.sha256(f"{path} {end}".encode()).hexdigest()[:12]
         routing = {"appEngineRouting": {"service": self._service}} if self._service else {}
         return {
@@ -156,7 +158,7 @@ def _seconds(asked: str) -> float:
 
 
 def _session() -> "AuthorizedSession":
-    # Import this with the first task to keep cold starts fast.
+    # Imported with the first task, to keep cold starts fast.
     import google.auth  # noqa: PLC0415
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
 

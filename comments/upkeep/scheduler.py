@@ -1,4 +1,4 @@
-"""Schedule compaction, vote counting and delivery in a process.
+"""Schedule a process's compaction, vote counting and delivery.
 
 The scheduler compacts threads that are due and records the time of each switch by this process's
 monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
@@ -11,13 +11,14 @@ shortly after their commit. A sweep delivers the events of processes that have e
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
 App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls
 `compact_and_clear`. Only the instance's own clock may measure the grace period, and the instance
-may end after the call, so the call waits until the grace period is over. Replaced rankings are kept
-for an hour, but no call waits that long. Instead, the directory stores the time when its replaced
-rankings expire, by the clock of the process that replaced them, and any later call deletes them.
+may end after the call. The call therefore waits until the grace period is over. Replaced rankings
+are kept for an hour, but no call waits for them. Instead, the directory stores the time when its
+replaced rankings expire, measured by the clock of the process that replaced them. Any later call
+then deletes them.
 
-Failed work is retried later, and no failure ends a round. No work is lost with this process's
-memory: the flags are in the store, and each process searches for flagged threads and sets when it
-starts and from time to time (`find_due_work`).
+Failed work is retried later, and a failure does not end the round. If this process loses its
+memory, no work is lost: the flags are in the store, and each process searches for flagged threads
+and sets at its start and from time to time (`find_due_work`).
 """
 
 import dataclasses
@@ -50,17 +51,17 @@ from comments.tree.counters.declared import declared_backfill
 from comments.upkeep import wiring
 from comments.upkeep.migrations import rescheming, thread_count_rows, upgrades
 
-_RETRY_AFTER = 5.0  # Seconds; a random factor up to 2 keeps two processes apart.
-# Seconds until an undo is tried again whose threads another process may have compacted.
+_RETRY_AFTER = 5.0  # Seconds; a random factor of up to 2 keeps processes apart
+# Seconds until an undo is tried again if another process may have compacted its threads.
 _UNDO_AGAIN = compactor.GRACE + 15.0
-_TRIES = 5  # Maximum number of a command's attempts to compact one thread.
+_TRIES = 5  # Maximum number of attempts by a command to compact one thread.
 
 _log = logging.getLogger("flatthread")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnclearedCompaction:
-    """A compaction that is cleared when this process's clock reaches `due`."""
+    """A compaction to be cleared when this process's clock reaches `due`."""
 
     due: float
     result: compactor.CompactionResult
@@ -69,7 +70,7 @@ class UnclearedCompaction:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoundSummary:
-    """The numbers of compacted threads and lists, cleared threads, and threads still to clear."""
+    """Numbers of threads and lists compacted, threads cleared, and threads still to be cleared."""
 
     compacted: int
     cleared: int
@@ -77,7 +78,7 @@ class RoundSummary:
 
 
 class Scheduler:
-    """The background work of one process on one store.
+    """The background work that one process does on one store.
 
     Args:
         clock: returns monotonic time in seconds; measures the grace period.
@@ -99,7 +100,8 @@ class Scheduler:
         self.now = now
         self.handlers = wiring.HANDLERS if handlers is None else handlers
         self._switched: list[UnclearedCompaction] = []
-        # The undos that wait for compactions, each with the threads that are not cleared yet.
+        # The undos that wait for compactions, each with those of its threads that are not cleared
+        # yet.
         self._undos: dict[records.ImportUndo, set[records.ThreadName]] = {}
         self._turn = threading.Lock()
         self._visitor = threading.Lock()
@@ -111,7 +113,7 @@ class Scheduler:
 
     @property
     def next_clearing(self) -> float:
-        """Return this process's clock time of the next clearing; infinity if there is none."""
+        """Return when the next clearing is due on this process's clock; infinity if none is."""
         return min((compaction.due for compaction in self._switched), default=float("inf"))
 
     def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:
@@ -121,7 +123,7 @@ class Scheduler:
         )
 
     def sweep(self) -> dispatcher.DeliveryCounts:
-        """Deliver a bounded number of events that other processes left."""
+        """Deliver a limited number of events that other processes left undelivered."""
         return _complete_thread_counts(dispatcher.sweep(now=self.now(), handlers=self.handlers))
 
     def sweep_fresh(self) -> dispatcher.DeliveryCounts:
@@ -131,11 +133,11 @@ class Scheduler:
         )
 
     def send(self, within: float) -> message_sender.SendingCounts:
-        """Send pending messages, but start no attempt after `within` seconds."""
+        """Send pending messages, but start no new attempt after `within` seconds."""
         return message_sender.serve(self.now, within=within, reach=self.reach)
 
     def waiting_messages(self) -> dead_letters.Waiting:
-        """Count pending and dead letters, and determine the age of the oldest pending letter."""
+        """Count pending and dead letters, and return the age of the oldest pending letter too."""
         return dead_letters.count_waiting(self.now())
 
     def due_names(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
@@ -161,16 +163,16 @@ class Scheduler:
     def round(
         self, names: Iterable[backlog.Name], between: Callable[[], None] = lambda: None
     ) -> RoundSummary:
-        """Count votes, continue undos, compact the other entries, and clear old compactions.
+        """Count votes, continue undos, compact the other entries, and clear earlier compactions.
 
         A compaction is cleared after its grace period.
 
-        Only one round runs at a time. `between` is called after each entry, because a round of many
-        compactions takes long.
+        Only one round runs at a time. `between` is called after each entry, because a round with
+        many compactions takes long.
         """
         compacted = 0
         with self._turn:
-            # False sorts first: votes are counted before anything is compacted.
+            # False sorts first, so votes are counted before anything is compacted.
             for name in sorted(names, key=lambda each: not isinstance(each, records.VotedComment)):
                 is_compaction = isinstance(name, records.ThreadName | records.SetName)
                 compacted += self._try(name) and is_compaction
@@ -180,10 +182,10 @@ class Scheduler:
     def compact_and_clear(
         self, names: Iterable[backlog.Name], wait: Callable[[float], None]
     ) -> RoundSummary:
-        """Compact entries, `wait` for the grace period, and clear, all in one call.
+        """Compact entries, `wait` for the grace period, and clear the compactions, all in one call.
 
-        Of several concurrent calls, only one waits; the other calls leave the clearing to that call
-        or the next one.
+        If there are several concurrent calls, only one of them waits; the others leave the clearing
+        to that call or to the next one.
         """
         done = self.round(names)
         self.expire()
@@ -199,7 +201,7 @@ class Scheduler:
     def expire(self) -> None:
         """Delete expired rankings, voter networks, refused texts, rate limits and ban marks.
 
-        This method also ends the term of imports.
+        This method also calls `import_undo.expire`, which deletes the journals of old imports.
         """
         try:
             for owner in (leftovers, cast_vote, retention, rate_limits, bans, import_undo):
@@ -248,7 +250,7 @@ class Scheduler:
         return self.compact(name, only_due=True)
 
     def _undo(self, undo: records.ImportUndo) -> None:
-        """Run a part of an undo, and schedule the next one."""
+        """Run the next part of an undo, and schedule the part after it."""
         done = import_undo.go_on(undo.site, undo.id, now=self.now(), steps=import_undo.STEPS)
         self._undos.pop(undo, None)
         if done.is_left:
@@ -314,7 +316,7 @@ def of_process(
 
 
 def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
-    """Find all due work in the store: votes to count, undos, threads and lists to compact."""
+    """Find all due work in the store: votes to count, undos, and threads and lists to compact."""
     now = datetime.now(UTC) if now is None else now
     return [
         *cast_vote.waiting_comments(now),
@@ -327,8 +329,8 @@ def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
 def settle_counters(now: datetime) -> int:
     """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
-    This function also continues a bounded part of unfinished recategorizations, upgrades and moves
-    to other schemes, and the jobs for declared counters.
+    This function also continues, for a limited time, unfinished recategorizations, upgrades, moves
+    to other schemes, and jobs for declared counters.
     """
     recategorize.finish(now=now)
     declared_backfill.finish(now=now)
@@ -350,7 +352,7 @@ def compact_whole(
     *,
     wait: Callable[[float], None] | None,
 ) -> RoundSummary:
-    """Compact threads now; if `wait` is given, also wait for the grace period and clear them.
+    """Compact threads now; if `wait` is given, wait for the grace period and clear them too.
 
     Raises:
         errors.Overloaded: other processes keep compacting the same thread, or the store is busy.
@@ -374,10 +376,11 @@ def rebuild_whole(
     *,
     wait: Callable[[float], None] | None,
 ) -> RoundSummary:
-    """Rebuild threads from their comments now; `wait` as in `compact_whole`.
+    """Rebuild threads from their comments now; `wait` has the same meaning as in `compact_whole`.
 
     Raises:
-        errors.Overloaded: see `compact_whole`. The next compaction rebuilds the remaining threads.
+        errors.Overloaded: see `compact_whole`. The next compaction rebuilds the threads that are
+        left.
     """
     for name in names:
         rebuilding.request(name)

@@ -3,10 +3,11 @@
     back_up(settings, files, change, now=now)   before the engine changes the data file's format
     begin(settings, files, now=now)             at the start of a service, and by `upgrade`
 
-The scheduler then runs the scans (`migrations.upgrades`), beside requests.
+While requests are served, the scheduler then runs the scans (`migrations.upgrades`).
 
-An embedded store is backed up as the older release left it, before anything in it changes. If an
-upgrade is killed at any moment, the next start continues it. It may make another backup.
+An embedded store is backed up in the state in which the older release left it, before the new
+release changes anything. If an upgrade is killed at any moment, the next start continues it. That
+start may make another backup.
 """
 
 import logging
@@ -24,10 +25,10 @@ _log = logging.getLogger("flatthread")
 def begin(
     settings: config.Settings, files: engine_files.EngineFiles | None, *, now: datetime
 ) -> None:
-    """Begin the scans of this release, if it has new ones, after a backup if `files` are given.
+    """Begin the new scans of this release, if any; with `files`, make a backup first.
 
     Raises:
-        errors.Misconfigured: there can be no backup. Nothing was changed.
+        errors.Misconfigured: the backup cannot be made. Nothing was changed.
     """
     if not upgrades.has_new():
         return
@@ -42,7 +43,7 @@ def begin(
 def back_up(
     settings: config.Settings, files: engine_files.EngineFiles, change: str, *, now: datetime
 ) -> Path:
-    """Make the backup before an upgrade, in BACKUP_DIR or else in the data folder.
+    """Make the backup before an upgrade, in BACKUP_DIR; without one, in the data folder.
 
     Raises:
         errors.Misconfigured: the backup cannot be made.
@@ -50,7 +51,7 @@ def back_up(
     release = flatthread.__version__
     folder = settings.backup_dir or settings.data_dir
     target = folder / store_backup.file_name(now, f"before-{release}-")
-    if target.exists():  # A start that was killed has completed it within this second
+    if target.exists():  # A start that was killed completed this backup within the same second
         return target
     try:
         made = store_backup.make(settings, files, target, now=now)

@@ -1,7 +1,7 @@
 """List the event handlers and message channels of a process.
 
-All processes of a service must have the same handlers, because a process deletes an event when all
-handlers that it knows are done with the event.
+All processes of a service must have the same handlers, because a process deletes an event once all
+handlers that the process knows have handled the event.
 """
 
 import functools

@@ -27,15 +27,17 @@ from comments.transfer.checking import (
 )
 from comments.tree import values
 
-_LOOKUP = 250  # Comments whose two possible ids are looked up at once
-_READ = 500  # Items between two reports of the progress
+_LOOKUP = 250  # Comments per query; each comment is looked up under two ids
+_READ = 500  # Items read between two calls of `progress`
 
 
 class CheckedImport:
-    """A checked export. This object owns a temporary file, so use it in a `with` statement.
+    """A file that was read and checked, ready to be imported.
 
-    With `keeps_ids`, the file is an export of Flatthread that is trusted, so comments keep the ids
-    in the file, unless another site has a comment with the same id (`settle_ids`).
+    This object owns a temporary file, so use it in a `with` statement.
+
+    With `keeps_ids`, the file is a trusted export of Flatthread. Its comments keep their ids,
+    except those whose id belongs to a comment of another site (`settle_ids`).
     """
 
     def __init__(
@@ -72,11 +74,13 @@ class CheckedImport:
         return imported_ids.comment_id(self.site, self.system, source_id)
 
     def settle_ids(self, progress: Callable[[int], None] = lambda _: None) -> None:
-        """Choose the ids of comments in an export of Flatthread by the comments that are stored.
+        """Choose the ids for the comments of a Flatthread export, depending on the stored comments.
 
-        A comment that this site already has, under its own id or a derived one, is not added again,
-        whether an operator or an owner imported it. The id of another site's comment is not used.
-        This method calls `progress` with 0 after each lookup, because no comment is finished.
+        If this site already has a comment, under the id in the file or under the id derived from
+        it, the comment is not added again. It makes no difference whether an operator or an owner
+        imported it. If the id in the file belongs to another site's comment, the derived id is
+        used. This method calls `progress` with 0 after each lookup, because no comment is stored
+        yet.
 
         Raises:
             errors.BadImport: a comment would get the id of another comment in the file.
@@ -136,7 +140,7 @@ class CheckedImport:
             yield batch.threads
 
     def _comment(self, node: write_order.Node) -> records.ImportedComment:
-        """Return a comment with the ids under which it and the comment above it are stored."""
+        """Return a comment with its stored id and the stored id of the comment above it."""
         comment = self._spool.get(node.place)
         kept = comment.kept
         if kept is not None:
@@ -179,8 +183,8 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
     """Read and check a whole export without storing anything. Author ids are derived with `secret`.
 
     `unit` is what the reader counts in the file (`format_registry.Format`). `mapping` moves pages
-    to other addresses (`page_mapping`). This function calls `progress` with the number of further
-    units that were read.
+    to other addresses (`page_mapping`). This function calls `progress` with the number of units
+    that were read since the previous call.
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.

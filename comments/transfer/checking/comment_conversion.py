@@ -1,7 +1,7 @@
 """Convert single comments of an export to the form in which they are stored.
 
 A name is repaired (`import_authors`), an unusable website is removed, and a text is corrected and
-rendered (`import_bodies`). Each change of the content is noted.
+rendered (`import_bodies`). The report notes each change of the content.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -20,8 +20,8 @@ from comments.transfer.checking import import_authors, import_bodies, import_rep
 from comments.transfer.import_source import Markup
 from comments.transfer.parsing import html_references
 
-_FIRST_PAGE = datetime(1990, 1, 1, tzinfo=UTC)  # Of the World Wide Web
-_CLOCKS = timedelta(days=1)  # How far another system's clock may be ahead.
+_FIRST_PAGE = datetime(1990, 1, 1, tzinfo=UTC)  # The first page of the World Wide Web
+_CLOCKS = timedelta(days=1)  # How far the clock of the other system may be ahead
 
 
 class CommentConversion:
@@ -97,8 +97,8 @@ class CommentConversion:
     def _correct_body(self, comment: import_source.SourceComment) -> tuple[str, Markup]:
         """Correct a text and its markup.
 
-        A name that is too long is the text of a comment that has no other. In Markdown, references
-        to control characters stay, because they can be code.
+        If a comment has no text and its name is too long, the name becomes its text. In Markdown,
+        references to control characters stay, because they can be part of code.
         """
         markup = comment.markup
         if not comment.body.strip() and len(comment.name) > cleaning.MAX_NAME:

@@ -1,9 +1,9 @@
-"""Find posts that an export contains twice, because their author clicked twice.
+"""Find posts that an export contains twice because their author clicked twice.
 
-A post is doubled if an earlier post has the same author, text, state, thread and parent, and is at
-most `WINDOW` older. The same short text ("+1") at another time is a different post. Posts without
-an author or a text, deleted posts, and posts whose times seem to be mere dates never count as
-doubled. A post that has votes, an edit or a pin is never left out.
+A post is doubled if an earlier post has the same author, text, state, thread and parent, and is
+older by at most `WINDOW`. The same short text ("+1") at another time is a different post. Posts
+without an author or a text, deleted posts, and posts whose times seem to be mere dates never count
+as doubled. A post that has votes, an edit or a pin is never left out.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from comments.transfer import import_source
 from comments.transfer.checking import write_order
 
 WINDOW = timedelta(seconds=10)
-_DIGEST = 8  # Bytes; a chance equality would also need the same parent and time.
+_DIGEST = 8  # Bytes; a collision would also need the same parent and time
 
 
 class DoubledPosts:
-    """Collects what is needed to find the doubled posts of one file."""
+    """Collects the data that `find` needs to find the doubled posts of one file."""
 
     def __init__(self) -> None:
         self._likeness: dict[str, bytes] = {}
@@ -43,7 +43,7 @@ class DoubledPosts:
     def find(
         self, nodes: Iterable[write_order.Node]
     ) -> list[tuple[write_order.Node, write_order.Node]]:
-        """Return the doubled posts, each with the post of which it is a copy."""
+        """Return the doubled posts, each with the earlier post that it repeats."""
         doubles: dict[str, tuple[write_order.Node, write_order.Node]] = {}
         latest: dict[tuple[str, str | None, bytes], write_order.Node] = {}
         for node in sorted(nodes, key=lambda node: node.order):
@@ -63,7 +63,7 @@ class DoubledPosts:
     def on_other_pages(
         self, nodes: Iterable[write_order.Node]
     ) -> Iterator[tuple[write_order.Node, str]]:
-        """Yield each post that an earlier page has too, posted at the same time, with that page."""
+        """Yield each post that an earlier page contains with the same time, and that page."""
         first: dict[tuple[bytes, datetime], str] = {}
         for node in nodes:
             likeness = self._likeness.get(node.id)

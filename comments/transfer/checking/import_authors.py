@@ -2,7 +2,7 @@
 
 A name that breaks the rules for names is repaired.
 
-Most authors write many comments, so each is converted once.
+Most authors write many comments, so each author is converted only once.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from comments.transfer.checking import import_report
 
 GUEST = "Guest"
 _NOT_AT_END = " \u200d"  # A blank, and the character that joins two emoji.
-_INVISIBLE = {"Cc", "Cs", "Zl", "Zp"}  # Controls, lone surrogates, line separators
+_INVISIBLE = {"Cc", "Cs", "Zl", "Zp"}  # Categories: controls, lone surrogates, line separators
 # The maximum number of authors in memory. When there are more, all of them are dropped.
 MOST = 10_000
 _MAX_EMAIL = 254  # Characters; RFC 5321 limits an address in an envelope to this length.
 
 
 class ImportedAuthor(NamedTuple):
-    """An author, and the faults in the export's data: the kinds of notes, each with a reason."""
+    """An author, and the faults in the exported data: the kinds of notes, each with a reason."""
 
     author: records.Author
     faults: Sequence[tuple[str, str]]
@@ -74,9 +74,9 @@ def author_id(secret: str, site: str, comment: import_source.SourceComment) -> s
     """Return the author id of an imported comment, or "" if nothing identifies the author.
 
     Authors are distinguished by mail address if it is known, otherwise by account in the other
-    system, otherwise by name. An export of Flatthread names each person by one id, but has the
-    addresses of some of their comments only, so the id comes first. No token is ever issued for a
-    derived id, so nobody can act as the author.
+    system, otherwise by name. An export of Flatthread names each person by one id, but contains
+    mail addresses for only some of a person's comments, so the id takes precedence. No token is
+    ever issued for a derived id, so nobody can act as the author.
     """
     is_own = comment.system == imported_ids.OWN and comment.account
     if _is_email(comment.email) and not is_own:
@@ -97,7 +97,7 @@ def _is_email(text: str) -> bool:
 
 
 def usable_name(raw: str) -> tuple[str, list[str]]:
-    """Return a name that may be stored, and the kinds of notes on what was changed.
+    """Return a name that may be stored, and the kinds of notes that describe what was changed.
 
     Reserved names are allowed, because the owner may have been "admin" in the other system.
     """
@@ -109,7 +109,7 @@ def usable_name(raw: str) -> tuple[str, list[str]]:
 
 
 def _repair_name(name: str) -> tuple[str, list[str]]:
-    """Remove what nobody sees, then, if that is not enough, all marks above and below letters."""
+    """Remove invisible characters; if the name is still invalid, also remove combining marks."""
     kept = cleaning.DROPPED.sub("", name)
     visible = "".join(c for c in kept if unicodedata.category(c) not in _INVISIBLE)
     bare = "".join(c for c in visible if not unicodedata.category(c).startswith("M"))

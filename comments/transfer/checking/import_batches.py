@@ -1,7 +1,7 @@
 """Batches: the comments that an import writes in one transaction, by thread.
 
-A batch contains as many comments as a commit may, of one thread or of several: a commit costs more
-than a comment, and most threads are short.
+A batch contains as many comments as one commit may write, from one or several threads. Filling
+batches saves time, because a commit costs more than a comment and most threads are short.
 """
 
 from comments.domain import records
@@ -11,13 +11,14 @@ from comments.tree.bulk import bulk_append
 
 # The maximum number of comments in a batch.
 BATCH = 200
-# The maximum number of entities that a batch writes, without its events, its row in the journal and
-# the ancestors of its first comment. Every Datastore version accepts 500 in a transaction.
+# The maximum number of entities that a batch writes, not counting its events, its row in the
+# journal and the ancestors of its first comment. Every Datastore version accepts 500 entities in a
+# transaction.
 BATCH_WRITES = 450
-_OF_COMMENT = 2  # The comment and its author's row in the thread
-_OF_THREAD = 2  # The thread and its counter
-# The maximum bytes of text in a batch. A transaction is limited to 10 MiB, and each text is stored
-# about twice.
+_OF_COMMENT = 2  # Entities: the comment and its author's row in the thread
+_OF_THREAD = 2  # Entities: the thread and its counter
+# The maximum number of bytes of text in a batch. A transaction is limited to 10 MiB, and each text
+# is stored about twice.
 BATCH_BYTES = 3 << 20
 
 
@@ -29,14 +30,14 @@ class ImportBatch:
         self.comments = 0
         self._writes = 0
         self._bytes = 0
-        self._nodes: list[records.ImportedComment] = []  # Of the last thread.
+        self._nodes: list[records.ImportedComment] = []  # The nodes of the last thread
 
     def has_room_for(
         self, thread: source_pages.PlannedThread, node: write_order.Node | None
     ) -> bool:
-        """Return whether one more comment fits, or a thread without comments.
+        """Return whether another comment, or a thread without comments, fits into the batch.
 
-        An empty batch takes any comment.
+        An empty batch accepts any comment.
         """
         return not self.threads or (
             self.comments < BATCH
@@ -50,7 +51,7 @@ class ImportBatch:
         node: write_order.Node | None,
         comment: records.ImportedComment | None,
     ) -> None:
-        """Add a comment of a thread, or a thread without comments."""
+        """Add a comment with its thread, or a thread without comments."""
         self._writes += self._write_count(thread, node)
         if not self._contains(thread):
             self._nodes = []
@@ -76,7 +77,8 @@ class ImportBatch:
     def _write_count(
         self, thread: source_pages.PlannedThread, node: write_order.Node | None
     ) -> int:
-        # In preorder, a parent is in the batch too, or is an ancestor of the batch's first comment.
+        # Because of the preorder, a parent is in the same batch or is an ancestor of its first
+        # comment.
         of_thread = 0 if self._contains(thread) else _OF_THREAD
         if node is None:
             return of_thread

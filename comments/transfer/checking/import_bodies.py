@@ -7,7 +7,7 @@ import msgspec
 from comments.domain.text import imported_html, rendering, sanitizing
 from comments.transfer.import_source import Markup
 
-# What mixed text contains if its HTML can differ from that of Markdown.
+# Characters in mixed text for which its HTML can differ from that of Markdown.
 _MIXED = ("<", "\n", "\r")
 
 
@@ -21,7 +21,7 @@ class ConvertedBody(imported_html.ConvertedHtml, frozen=True):
 def convert(body: str, markup: Markup) -> ConvertedBody:
     """Convert a text. Plain text keeps its paragraphs and line breaks.
 
-    Mixed text becomes HTML if Markdown would show it differently, and stays Markdown if not.
+    Mixed text becomes HTML if Markdown would show it differently; otherwise it stays Markdown.
 
     Raises:
         errors.BadInput: the text exceeds a limit or is not text.

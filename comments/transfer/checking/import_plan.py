@@ -1,10 +1,11 @@
 """First pass of an import: read and check the whole file without storing anything.
 
-The file is refused (`errors.BadImport`, with the line) if any part is ambiguous or invalid, such as
-a date, an id or a text that is too long. Faults that can be corrected without losing a comment are
-corrected and noted. A comment becomes a root if its parent is missing or in a different thread, and
-a cycle of replies is cut at its earliest comment. A post that was sent twice is imported once.
-`comment_conversion` converts the comments, and `source_pages` names their threads.
+The file is refused (`errors.BadImport`, with the line) if any part is ambiguous or invalid;
+examples are an invalid date, an invalid id and a text that is too long. Faults that can be
+corrected without losing a comment are corrected and noted. A comment becomes a root if its parent
+is missing or in a different thread, and a cycle of replies is cut at its earliest comment. A post
+that was sent twice is imported once. `comment_conversion` converts the comments, and `source_pages`
+names their threads.
 
 Ids, links and dates are kept in memory; the texts are in a temporary file (`spool`).
 """
@@ -30,7 +31,7 @@ MAX_COMMENTS = 1_000_000
 
 
 class FirstPass:
-    """The first pass over one file, which fills the report. The caller closes the spool."""
+    """The first pass over one file; it also fills the report. The caller must close the spool."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class FirstPass:
         )
 
     def _settle_threads(self) -> None:
-        """Assign an id to each thread; drop the comments of threads without a usable id."""
+        """Assign an id to each thread. If a thread gets no usable id, drop its comments."""
         for node in list(self._nodes.values()):
             page = self._pages.get(node.thread)
             name = None if page is None else self._pages.name_of(page)
@@ -149,7 +150,7 @@ class FirstPass:
         self._pages.finish()
 
     def _merge_doubles(self) -> None:
-        """Leave out doubled posts; replies to them answer the first post instead."""
+        """Leave out doubled posts; replies to a doubled post become replies to the first post."""
         first_of = {}
         for double, first in self._doubles.find(self._nodes.values()):
             first_of[double.id] = first.id
@@ -185,7 +186,7 @@ class FirstPass:
         self, name: str, nodes: list[write_order.Node], copies: Counter[str], levels: int
     ) -> source_pages.PlannedThread:
         pages = self._pages.by_thread[name]
-        if len(pages) > 1:  # One page now, so dates order the comments
+        if len(pages) > 1:  # Pages were merged into one, so sort by date
             for node in nodes:
                 node.rank = 0
         arranged = write_order.arrange(nodes, levels)

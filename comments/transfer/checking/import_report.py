@@ -7,7 +7,8 @@ import msgspec
 
 from comments import errors
 
-# The maximum number of characters in a note. Exports contain text that strangers typed.
+# The maximum number of characters in a note. Exports contain text that strangers typed, so notes
+# are cut off.
 _LONGEST = 300
 # The maximum number of notes listed per kind; further notes are only counted.
 _SHOWN = 20
@@ -48,11 +49,11 @@ EMBEDS = "Comments with videos or other embedded pages, which became links"
 UNLINKED = "Comments in which a link without a valid http(s) address became text"
 REMOVED = "Comments with scripts, styles, formulas or drawings, which were left out"
 
-# The kinds that are counted by their text, and whose notes are not kept.
+# Kinds that are counted by their text; their individual notes are not kept.
 LEFT_OUT = "Left out"
 CORRECTED = "Corrected"
 MAPPED = "Mapped"
-# A remark on a text.
+# The text of a `CORRECTED` remark.
 NUL = "NUL characters, removed"
 
 # The kinds that need no action and can have thousands of notes.
@@ -95,9 +96,9 @@ class Tally(msgspec.Struct):
 class ImportReport:
     """What the first pass finds in a file: the notes, and the tallies by kind and text.
 
-    Remarks that every comment of a file can have are only counted, in `tallies`. `unit` is what the
-    notes count in the file, such as "line". `statuses` counts the comments that will be stored, and
-    `empty_pages` are the addresses of pages without comments.
+    Remarks that can apply to every comment of a file are only counted, in `tallies`. `unit` is the
+    unit in which notes give places in the file, such as "line". `statuses` counts the comments that
+    will be stored, and `empty_pages` are the addresses of pages without comments.
     """
 
     def __init__(self, file: str, unit: str) -> None:
@@ -115,7 +116,7 @@ class ImportReport:
         return self.statuses.total()
 
     def bad(self, line: int, message: str) -> errors.BadImport:
-        """Return the error that a place in the file is invalid."""
+        """Return the error for an invalid place in the file."""
         return errors.BadImport(self.file, line, message, self.unit)
 
     def note(self, kind: str, line: int, text: str) -> None:
@@ -123,7 +124,7 @@ class ImportReport:
         self.notes.append(Note(kind, line, text))
 
     def count(self, kind: str, text: str, line: int, number: int = 1) -> None:
-        """Count a remark, which stands for `number` items; 0 only puts it into the report."""
+        """Count a remark for `number` items; with 0, the remark is only listed in the report."""
         tally = self.tallies[kind, text]
         tally.count += number
         if number and len(tally.lines) < _SUMMED:
@@ -165,7 +166,7 @@ def _places(kind: str, tally: Tally, unit: str) -> str:
 
 
 def _summary(kind: str, notes: Sequence[Note], unit: str) -> str:
-    """Return the number of notes, the sorts of other items, and the first line numbers."""
+    """Return the number of notes, the types of other items, and the first line numbers."""
     sorts = Counter(note.text for note in notes).most_common() if kind == OTHER_ITEMS else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
     lines = places(unit, [note.line for note in notes])
@@ -173,7 +174,7 @@ def _summary(kind: str, notes: Sequence[Note], unit: str) -> str:
 
 
 def _line_numbers(unit: str, first: Sequence[int], count: int) -> str:
-    """Format the first line numbers of `count` ones."""
+    """Format the first line numbers of a tally of `count` items."""
     places = ", ".join(map(str, first))
     return f"{unit}{'s' if count > 1 else ''} {places}{', ...' if count > _SUMMED else ''}"
 

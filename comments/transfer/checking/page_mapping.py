@@ -11,10 +11,11 @@ Addresses are compared in their canonical form (`thread_ids`), so the scheme, le
 percent-encoding make no difference.
 
 A path matches whole segments: `/blog` matches `/blog` and `/blog/a`, but not `/blogger`. The
-longest match applies. A mapping of one page is longer than any path; of two mappings of the same
-path, the one that names the host applies. If the host alone has a mapping too, it determines the
-host, unless the mapping of the path names a new one. The result of a mapping is not mapped again,
-and the order of the mappings makes no difference.
+longest matching mapping applies. A mapping of one page counts as longer than a mapping of any path.
+Of two mappings of the same path, the one that names the host applies. If the host alone has a
+mapping too, that mapping determines the new host, except where the mapping of the path names a new
+host itself. The result of a mapping is not mapped again, and the order of the mappings makes no
+difference.
 """
 
 from collections.abc import Iterable
@@ -27,15 +28,15 @@ from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
 
 MOST = 1_000  # Maximum number of mappings.
-# The maximum number of characters of all mappings, because the journal stores them in one row.
+# The maximum total number of characters of all mappings; the journal stores them in one row.
 LONGEST = 200_000
 _ANY_HOST = "any-host.invalid"
 _SCHEMES = ("http://", "https://")
-_SHOWN = 200  # Characters of a mapping in an error message.
+_SHOWN = 200  # Maximum number of characters of a mapping in an error message.
 
 
 class _Place(NamedTuple):
-    """A host ("" for every host), a path, and a query (empty if the place is not one page)."""
+    """A host ("" for every host), a path, and a query (empty unless the place is a single page)."""
 
     host: str
     path: str
@@ -75,10 +76,10 @@ class MappedPage(NamedTuple):
 
 
 class PageMapping:
-    """Mappings that apply together."""
+    """All mappings of one import."""
 
     def __init__(self, given: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
-        """Parse mappings. A page that moves to one of `origins` takes the scheme of the origin.
+        """Parse mappings. A page that moves to one of `origins` gets the scheme of that origin.
 
         Raises:
             errors.ImportRefused: a mapping is invalid, or two mappings contradict each other.
@@ -113,7 +114,7 @@ class PageMapping:
             )
 
     def apply(self, url: str) -> MappedPage:
-        """Return the new address of a page. An address without a mapping stays as it is."""
+        """Return the new address of a page. An address without a mapping does not change."""
         if not self.texts:
             return MappedPage(url)
         try:
@@ -137,14 +138,14 @@ class PageMapping:
         return self._mapped_page(url, place, new, of_host, of_path)
 
     def website(self, url: str) -> str:
-        """Return the new address of a page, as it is shown; "" if it cannot be shown."""
+        """Return the new address of a page in the form to display; "" if it cannot be displayed."""
         try:
             return cleaning.clean_website(self.apply(url).url)
         except errors.BadInput:
             return ""
 
     def _rule_of_page(self, url: str, place: _Place) -> _Rule | None:
-        """Return the rule of exactly this page; a rule with more query keys comes first."""
+        """Return the rule of exactly this page, preferring rules with more query keys."""
         for keys in sorted(self._pages, key=len, reverse=True):
             query = _place(url, query_keys=keys).query
             for host in (place.host, ""):
@@ -177,7 +178,10 @@ class PageMapping:
 
 
 def _parse(text: str) -> _Rule:
-    """Parse one mapping. A query contains `=` too, so both sides decide where the text is split."""
+    """Parse one mapping.
+
+    A query can contain `=` too, so the function tries each `=` and checks both sides.
+    """
     pieces = text.split("=")
     if len(pieces) == 1:
         raise _refusal(text, "it has no =. Write OLD=NEW, such as old.example=blog.example")
@@ -200,7 +204,7 @@ def _parse(text: str) -> _Rule:
 
 
 def _is_plain(rule: _Rule, text: str) -> bool:
-    """Return whether the new side begins with a scheme, or is a path after an old path."""
+    """Return whether the new side begins with a scheme, or is a path that follows an old path."""
     return bool(rule.new.scheme) or (not rule.new.host and text.startswith("/"))
 
 
@@ -217,7 +221,7 @@ def _side(text: str) -> _Place:
     """Parse the old or the new address of a mapping.
 
     Raises:
-        errors.ImportRefused: the text is not an address; the error says only why.
+        errors.ImportRefused: the text is not an address; the error contains only the reason.
     """
     if text.startswith("//") and thread_ids.has_host(text[2:]):
         text = text[2:]

@@ -1,7 +1,7 @@
 """Name the threads that the pages of an export become.
 
-A page of a site gets the id of its address; any other page keeps its own id. Pages whose addresses
-become equal are merged into one thread.
+A page that belongs to the site gets the id of its address; any other page keeps its own id. Pages
+that get the same address are merged into one thread.
 """
 
 from collections import defaultdict
@@ -25,9 +25,9 @@ _MAX_TITLE = 500
 class PlannedThread(msgspec.Struct, frozen=True):
     """A thread to store, with its comments in writing order.
 
-    `links` are the addresses of its pages in the file, and `newest` is the time of the newest
-    comment. A thread that an export of Flatthread contains (`kept`) may have no comments. `copies`
-    counts its comments that other threads have too, by thread.
+    `links` are the addresses of the thread's pages in the file, and `newest` is the time of its
+    newest comment. A thread that comes from an export of Flatthread (`kept`) may have no comments.
+    `copies` says, by thread, how many of this thread's comments that thread contains too.
     """
 
     name: records.ThreadName
@@ -42,7 +42,7 @@ class PlannedThread(msgspec.Struct, frozen=True):
 
 
 class SourcePages:
-    """The pages of one file. `by_thread` contains those that become threads, by thread id."""
+    """The pages of one file. `by_thread` contains the pages that become threads, by thread id."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class SourcePages:
         self._remarks = remarks
         self._mapping = mapping
         self._pages: dict[str, SourceThread] = {}
-        self._names: dict[str, str | None] = {}  # Of pages with comments, by key.
-        self._held: set[str] = set()  # The keys of pages whose comments are held.
+        self._names: dict[str, str | None] = {}  # Thread ids of pages with comments, by page key
+        self._held: set[str] = set()  # The keys of hidden pages with comments that became pending.
 
     def add(self, page: SourceThread) -> None:
-        """Add a page; of pages with the same key, only the first one counts."""
+        """Add a page; if several pages have the same key, only the first one counts."""
         first = self._pages.setdefault(page.key, page)
         if first is not page:
             text = f"thread {page.key}, first in {self._remarks.unit} {first.line}"
@@ -70,7 +70,7 @@ class SourcePages:
         return self._pages.get(key)
 
     def name_of(self, page: SourceThread) -> str | None:
-        """Return the thread id of a page with comments; None if it is left out with them."""
+        """Return the thread id of a page with comments; None if the page and they are left out."""
         if page.key not in self._names:
             name = self._names[page.key] = self._thread_id(page)
             if name is not None:

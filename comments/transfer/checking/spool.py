@@ -1,4 +1,4 @@
-"""Store an import's comments in a temporary file between the two passes to save memory.
+"""Store an import's comments in a temporary file between the two passes, to save memory.
 
 The file has no name, so no other process can open it, and it disappears when the process ends.
 """

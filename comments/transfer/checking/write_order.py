@@ -3,13 +3,14 @@
 Comments are numbered in writing order, so this order becomes the order of the thread.
 
 A comment is written after the comment that it replies to. Siblings (comments with the same parent
-in the tree) are written by date, then by source id. A reply to a comment on the deepest level
-becomes a child of that comment's parent (`tree`) and is sorted by its own date. One exception
-handles wrong dates: if a reply on the deepest level is dated before the comment that it replies to,
-the reply is written as soon after that comment as its date allows. The comments of an export of
-Flatthread keep the order of the file.
+in the tree) are written in the order of their dates; if the dates are equal, in the order of their
+source ids. A reply to a comment on the deepest level becomes a child of that comment's parent
+(`tree`) and is sorted by its own date. There is one exception, for wrong dates: if a reply on the
+deepest level is dated before the comment that it replies to, the reply is written as early as its
+date allows, but after that comment. The comments of an export of Flatthread keep the order of the
+file.
 
-The comments are written in preorder. An interrupted import therefore leaves no gaps that a later
+The comments are written in preorder. In preorder, an interrupted import leaves no gaps that a later
 run would fill out of order.
 """
 
@@ -30,11 +31,11 @@ class Node:
     """A comment in the export, without its text.
 
     `place` is the comment's position in the spool. `answers` is the source id of the comment that
-    it replies to; None if that link was cut. Siblings are ordered by `rank` first.
+    this one replies to; None if that link was cut. Siblings are ordered by `rank` first.
 
-    `number` and `above` are the number and the parent that the comment had in an installation of
-    Flatthread. If they do not fit, the comment is `displaced`. `more` is the number of votes that
-    are stored with the comment.
+    `number` and `above` are the number and the parent that the comment had in the Flatthread
+    installation that exported it. If they do not fit the new order, the comment is `displaced`.
+    `more` is the number of vote rows that are stored with the comment.
     """
 
     id: str
@@ -75,9 +76,9 @@ def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
 def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
     """Return the nodes of one thread in writing order.
 
-    The nodes must include every node that any `answers` names, and must not contain a cycle. If
-    the numbers of some nodes do not fit this order, these are marked as displaced, and all nodes of
-    the thread lose their numbers.
+    The nodes must include every node that any `answers` names, and must not contain a cycle. If the
+    numbers of some nodes do not fit this order, those nodes are marked as displaced, and all nodes
+    of the thread lose their numbers.
     """
     children = _by_tree_parent(nodes, levels)
     for parent, below in children.items():
@@ -114,7 +115,7 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
 
 
 def _mark_displaced(parent: str | None, nodes: list[Node]) -> None:
-    """Mark the children of a parent that had another parent, or whose numbers do not increase."""
+    """Mark children that had another parent, and children whose numbers do not increase."""
     last = -1 if parent is None else 0
     for node in sort_siblings(nodes):
         number = node.number if node.above == parent else None

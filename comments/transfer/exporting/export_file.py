@@ -1,11 +1,11 @@
 """Write a file that gets its name only when it is complete, even if the process is killed.
 
 The data is written to a temporary file in the same folder, named ".NAME.part", which is
-synchronized with the disk and then renamed. A killed process leaves only the temporary file, which
-the next export to the same name overwrites.
+synchronized with the disk and then renamed. If the process is killed, only the temporary file
+remains, and the next export to the same name overwrites it.
 
 Only the owner of the file may read it, because an export contains comments that readers do not see.
-In a folder that others can write to, a temporary file that somebody else has made is refused.
+In a folder that others can write to, a temporary file that somebody else created is refused.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ _LEVEL = 6
 def create(path: Path) -> Iterator[Output]:
     """Open a file for writing, and give it its name if the `with` block ends without an error.
 
-    A name that ends in ".gz" packs the file with gzip.
+    If the name ends in ".gz", the file is packed with gzip.
 
     Raises:
         errors.ExportFailed: the file cannot be written, or another process is writing it.
     """
     part = path.with_name(f".{path.name}.part")
-    if path.exists() and not path.is_file():  # A rename would replace a device such as /dev/null
+    if path.exists() and not path.is_file():  # A rename would replace a device like /dev/null
         raise errors.ExportFailed(str(path), "this is not a regular file")
     try:
         with _open_locked(part) as raw:
@@ -55,11 +55,11 @@ def create(path: Path) -> Iterator[Output]:
 
 @contextlib.contextmanager
 def _packing(raw: IO[bytes], *, is_gzip: bool) -> Iterator[Output]:
-    """Pack what is written with gzip, or pass it on."""
+    """Pack what is written with gzip, or pass it on unchanged."""
     if not is_gzip:
         yield raw
         return
-    # Without a name and a time, equal contents make equal files.
+    # Without a name and a time in gzip's header, equal contents make equal files.
     with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as file:
         yield file
 
@@ -88,7 +88,7 @@ def _check_is_own(part: Path, descriptor: int) -> None:
 
 
 def _synchronize(folder: Path) -> None:
-    """Write a folder's entries to the disk, so that the new name outlasts a power failure."""
+    """Write a folder's entries to the disk, so that the new file name survives a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
 """Keep the latest exports of a site in a folder, one file for each export.
 
-Files are named "SITE-20261128T031500Z.EXTENSION", so their order by name is their order by time.
+Files are named "SITE-20261128T031500Z.EXTENSION", so sorting them by name also sorts them by time.
 """
 
 import re
@@ -17,7 +17,7 @@ def file_name(site: str, extension: str, now: datetime) -> str:
 
 
 def remove_old(folder: Path, site: str, extension: str, keep: int) -> list[Path]:
-    """Delete all but the latest `keep` exports of a site with an extension; return their paths."""
+    """Delete all but the latest `keep` exports of a site; return their paths."""
     exports = sorted(
         file
         for file in folder.iterdir()

@@ -11,8 +11,8 @@ An export is a text file with one JSON object on each line. The field `kind` nam
     end         the numbers of lines, and a digest of all lines between header and end
 
 Fields with their default value are omitted, and fields always have the same order. A change that
-older importers would misunderstand raises `VERSION`. New fields do not: importers count unknown
-fields and ignore them.
+older importers would misunderstand requires a higher `VERSION`. New fields do not require one,
+because importers count unknown fields and ignore them.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ VERSION = 1
 ADDRESSES = "addresses"
 AUDIT_LOG = "audit-log"
 
-# Bounds of values in a file to import, which may be damaged, or written by other people. Larger
-# numbers could leave a thread without free ones.
+# Limits for values in a file to import, which may be damaged or written by strangers. A number
+# above its limit could leave a thread without free numbers.
 Number = Annotated[int, Meta(ge=0, le=1_000_000)]
 Detail = Annotated[str, Meta(pattern=r"^(title|url|categories)\Z")]
 Vote = Annotated[int, Meta(ge=-1, le=1)]
@@ -44,7 +44,7 @@ Title = Annotated[str, Meta(max_length=500)]
 Short = Annotated[str, Meta(max_length=300)]
 Long = Annotated[str, Meta(max_length=5_000)]
 Logged = Annotated[str, Meta(max_length=2_000)]
-# The markup of a comment's text.
+# The markup languages of a comment's text.
 Markup = Literal["markdown", "html"]
 
 
@@ -67,7 +67,7 @@ class TreeScheme(msgspec.Struct, frozen=True):
 
 
 class ExportedBan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The ban of an author, without the marks that recognize the author's networks."""
+    """The ban of an author, without the marks by which the author's networks are recognized."""
 
     author: str
     until: datetime | None = None
@@ -75,7 +75,10 @@ class ExportedBan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ExportedModeration(msgspec.Struct, frozen=True):
-    """A site's moderation settings. `rules` have their stored form (`moderation/policy/rules`)."""
+    """A site's moderation settings.
+
+    `rules` are in their stored form (`moderation/policy/rules`).
+    """
 
     policy: records.Policy = records.Policy.OFF
     close_after: int = 0
@@ -102,7 +105,7 @@ class SettingsLine(msgspec.Struct, frozen=True, tag="settings", tag_field="kind"
 
 
 class CounterLine(msgspec.Struct, frozen=True, tag="counter", tag_field="kind", omit_defaults=True):
-    """A declared counter: conditions such as "status = approved", keys, and what it adds up."""
+    """A declared counter: its conditions (such as "status = approved"), its keys, and its sum."""
 
     name: str
     where: tuple[str, ...] = ()
@@ -121,8 +124,8 @@ class ExportedPage(msgspec.Struct, frozen=True, omit_defaults=True):
 class ThreadLine(msgspec.Struct, frozen=True, tag="thread", tag_field="kind", omit_defaults=True):
     """A thread.
 
-    `policy` is empty if the site's policy applies. `own` lists the fields that a moderator set, and
-    `named_by` is the comment from which the thread has all others.
+    `policy` is empty if the thread follows the site's policy. `own` lists the fields that a
+    moderator set; the thread has all other fields from the comment `named_by`.
     """
 
     id: str
@@ -153,12 +156,13 @@ class CommentLine(msgspec.Struct, frozen=True, tag="comment", tag_field="kind", 
     `number` its number among its siblings. `slug` is the path of these numbers, and `former_slugs`
     are slugs of earlier trees.
 
-    `text` is the text as its author wrote it. `html` is present only if a renderer made it that
-    this release no longer has; it is never imported.
+    `text` is the text as its author wrote it. `html` is present only if this release no longer has
+    the renderer that made it; importers ignore it.
 
-    `up` and `down` are the numbers of votes, and `votes` contains those of known voters by their
-    author ids. `stood` is the status before the last decision, whose time is `judged`. `page` is
-    null if it is unknown, and omitted if it equals the thread's title, address and categories.
+    `up` and `down` are the numbers of votes; `votes` contains the votes of known voters by author
+    id. `stood` is the status before the last decision, and `judged` is the time of that decision.
+    `page` is null if it is unknown, and omitted if it equals the thread's title, address and
+    categories.
     """
 
     id: str
@@ -205,7 +209,8 @@ class AuditLine(msgspec.Struct, frozen=True, tag="audit", tag_field="kind", omit
 class EndLine(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
     """The last line: the numbers of lines, and the SHA-256 digest of all lines after the header.
 
-    Exports contain all fields. In an edited file, they may be missing, and are then not compared.
+    Exports contain all fields. In an edited file, fields may be missing; missing fields are not
+    compared.
     """
 
     threads: int | None = None

@@ -14,7 +14,7 @@ _ENCODER = msgspec.json.Encoder()
 def write(
     lines: Iterator[export_lines.Line], file: export_file.Output, header: export_lines.HeaderLine
 ) -> export_lines.EndLine:
-    """Write a header, the lines, and an end line, which is returned."""
+    """Write a header, the lines and an end line; return the end line."""
     file.write(_ENCODER.encode(header) + b"\n")
     digest = hashlib.sha256()
     numbers: Counter[str] = Counter()

@@ -8,9 +8,9 @@ more than 500 bytes come first. The comments of a thread are read in reading ord
 precedes its replies.
 
 All lines are from one read-only transaction. A store ends such a transaction after some minutes, so
-a site that cannot be read in `reads.LONGEST` seconds is refused. The numbers of votes include votes
-that were cast but are not counted yet, so an export does not depend on when votes are counted.
-Memory holds the votes of one thread, and otherwise only rows of one batch.
+the export of a site fails if reading takes longer than `reads.LONGEST` seconds. The numbers of
+votes include votes that were cast but are not counted yet, so an export does not depend on when
+votes are counted. Only the votes of one thread and the rows of one batch are in memory at a time.
 """
 
 import itertools
@@ -43,13 +43,13 @@ _RENDERERS = {rendering.RENDERER, sanitizing.SANITISER, ""}
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """What an export includes beyond settings, counters, threads, comments and votes."""
+    """What an export includes in addition to settings, counters, threads, comments and votes."""
 
     addresses: bool = False
     audit_log: bool = False
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the included parts, as the header has them."""
+        """Return the names of the included parts, as they appear in the header."""
         chosen = {
             export_lines.ADDRESSES: self.addresses,
             export_lines.AUDIT_LOG: self.audit_log,
@@ -67,12 +67,12 @@ def read(
 ) -> T:
     """Call `use` with the lines of a site, and return its result.
 
-    If the store fails in between, `use` is called again with all lines from the start. `secret`
+    If the store fails before the end, `use` is called again with all lines from the start. `secret`
     decrypts addresses.
 
     Raises:
         errors.NotFound: the site does not exist.
-        errors.ExportFailed: the site was not read completely after `reads.LONGEST` seconds.
+        errors.ExportFailed: reading the site took longer than `reads.LONGEST` seconds.
         errors.Overloaded: the store did not answer in time.
     """
 
@@ -145,7 +145,7 @@ class _Contents:
         )
 
     def _may_export(self, rule: rules.Rule) -> bool:
-        # Without its networks, a rule would match more comments.
+        # A rule without its networks would match more comments than intended.
         return self._choices.addresses or not rule.networks
 
     def _thread(self, message: Any) -> Iterator[export_lines.Line]:
@@ -181,7 +181,7 @@ class _Contents:
         case = conversion.case_from_message(message)
         row, author = case.comment, case.comment.author
         if row.status is Status.RETRACTED:
-            cast = {}  # The next count deletes these votes.
+            cast = {}  # The next vote count deletes the votes on a retracted comment.
         up, down = (
             getattr(row, side)
             - stored[f"cast_{side}"].integer_value
@@ -226,7 +226,7 @@ class _Contents:
 
 
 def _source(stored: str) -> str:
-    """Return where a comment comes from; "" if it was written in Flatthread, here or elsewhere."""
+    """Return the system that a comment comes from; "" if that was Flatthread."""
     return "" if stored.startswith(f"{imported_ids.OWN}:") else stored
 
 
@@ -248,7 +248,7 @@ def _rule(rule: rules.Rule) -> dict[str, Any]:
 def _page(
     status: Status, brought: str, thread: export_lines.ExportedPage
 ) -> export_lines.ExportedPage | msgspec.UnsetType | None:
-    """Return a comment's thread data, unless it equals the thread's or was erased."""
+    """Return a comment's thread data: None if unknown, UNSET if erased or equal to the thread's."""
     if status is Status.RETRACTED:
         return msgspec.UNSET
     if not brought:

@@ -30,7 +30,10 @@ class Writer(Protocol):
         file: export_file.Output,
         header: export_lines.HeaderLine,
     ) -> export_lines.EndLine:
-        """Write the lines, and return what was written. `header` describes the export."""
+        """Write the lines, and return the end line, which counts what was written.
+
+        `header` describes the export.
+        """
 
 
 FORMATS: dict[str, Writer] = {"jsonl": json_lines_export.write, "wxr": wxr_export.write}
@@ -48,7 +51,9 @@ class SiteExport(NamedTuple):
     def write(
         self, opened: Callable[[], contextlib.AbstractContextManager[export_file.Output]]
     ) -> Exported:
-        """Write the site to a file. If the store fails in between, open the file again.
+        """Write the site to a file.
+
+        If the store fails before the end, the file is opened again and written from the start.
 
         Raises:
             errors.NotFound: the site does not exist.

@@ -1,7 +1,8 @@
 """Write an export as WXR 1.2, the XML export format of WordPress.
 
-Each thread becomes a post, and each comment a comment of that post. WXR numbers comments, so each
-comment gets a number, and its id becomes the comment's metadata `flatthread_id`.
+Each thread becomes a post, and each comment a comment of that post. In WXR, comments are identified
+by numbers, so each comment gets a number, and its id is stored in the comment's metadata
+`flatthread_id`.
 
     approved               1
     pending                0
@@ -9,13 +10,14 @@ comment gets a number, and its id becomes the comment's metadata `flatthread_id`
     rejected, hidden       trash
     retracted              trash with the text "[deleted]", because replies need their parent
 
-Texts are written as the HTML that readers see, sanitized. WXR has no place for edits, pins and the
-votes of single voters; `flatthread_up` and `flatthread_down` are the numbers of votes.
+Texts are written as the sanitized HTML that readers see. WXR has no place for edits, pins and the
+votes of single voters; `flatthread_up` and `flatthread_down` are the total numbers of votes.
 
-No text is empty, because Isso's importer fails at an empty text. No two posts have the same path
-and query: Isso knows a page by these only, and fails at the second one. No two posts have the same
-title and date, because WordPress takes such posts for one. A post is older than its comments, so
-WordPress does not show it as written after them.
+No text is empty, because Isso's importer fails on an empty text. No two posts have the same path
+and query: Isso identifies a page by path and query only, and its importer fails on a second post
+with the same ones. No two posts have the same title and date, because WordPress would treat them as
+one post. A post is dated before its comments, because otherwise WordPress would show it as written
+after them.
 """
 
 import re
@@ -53,14 +55,14 @@ _NAMESPACES = {
 _AUTHOR = "flatthread"
 _DELETED, _EMPTY = "[deleted]", "[no text]"
 _SECOND = timedelta(seconds=1)
-_EARLIEST = datetime(2, 1, 1, tzinfo=UTC)  # For dates that must be a little before a comment
+_EARLIEST = datetime(2, 1, 1, tzinfo=UTC)  # Leaves room for earlier dates of posts
 _EXTENSION = re.compile(r"\.(html?|php|aspx?)$", re.IGNORECASE)
 
 
 def write(
     lines: Iterator[export_lines.Line], file: export_file.Output, header: export_lines.HeaderLine
 ) -> export_lines.EndLine:
-    """Write the threads and comments among the lines; return how many were written."""
+    """Write the threads and comments among the lines; return the end line with their numbers."""
     return _Document(file, header.site, header.time).write(lines)
 
 
@@ -151,9 +153,9 @@ class _Document:
         )
 
     def _link(self, thread: export_lines.ThreadLine) -> str:
-        """Return the address of a thread's page; with the thread's id if Isso needs it.
+        """Return the address of a thread's page; for a page that Isso could confuse, with its id.
 
-        Isso would mix up pages of different hosts, so only pages of the site keep their paths.
+        Isso does not distinguish hosts, so only pages on the site's own hosts keep their addresses.
         """
         hosts = {host: scheme for scheme, _, host in (o.partition("://") for o in self._origins)}
         scheme = hosts.get(thread.id.partition("/")[0])
@@ -168,7 +170,7 @@ class _Document:
         return link
 
     def _end_thread(self) -> None:
-        """End the current post with its date, which is known when all its comments were read."""
+        """End the current post with its date, which is known after all its comments were read."""
         if not self._threads:
             return
         date = max(self._oldest, _EARLIEST).replace(microsecond=0) - _SECOND
@@ -210,7 +212,10 @@ class _Document:
 
 
 def _slug(link: str) -> str:
-    """Return the name of a page: the last part of its path. WordPress replaces "" by the title."""
+    """Return the name of a page: the last part of its path.
+
+    WordPress replaces an empty name with a name made from the title.
+    """
     names = [_EXTENSION.sub("", part) for part in urlsplit(link).path.split("/") if part]
     if names and names[-1] == "index":
         names.pop()
@@ -248,7 +253,7 @@ def _element(name: str, text: str) -> str:
 
 
 def _cdata(name: str, text: str) -> str:
-    # A section cannot contain its own end, so the end is split over two sections.
+    # A CDATA section cannot contain its own end, so the end is split across two sections.
     split = _valid_text(text).replace("]]>", "]]]]><![CDATA[>")
     return f"<{name}><![CDATA[{split}]]></{name}>\n"
 
@@ -258,9 +263,9 @@ def _escape(text: str) -> str:
 
 
 def _valid_text(text: str) -> str:
-    """Replace characters that XML does not allow, and keep carriage returns out of the text.
+    """Replace characters that XML does not allow, and turn carriage returns into line feeds.
 
-    XML parsers turn a carriage return into a line feed, so this function does it for them.
+    XML parsers do the same with carriage returns.
     """
     return _INVALID.sub("\ufffd", text).replace("\r\n", "\n").replace("\r", "\n")
 

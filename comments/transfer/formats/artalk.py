@@ -5,9 +5,9 @@
       "email": "", "link": "", "page_key": "/page/", "page_title": "", "page_admin_only": "false",
       "site_name": "", "site_urls": "https://.."}]
 
-Artalk writes all values as texts; converters of other systems also write other types. `rid` is the
-answered comment and "0" for a root. `page_key` is the address of a page or its path, so pages of
-several sites can have the same key.
+Artalk writes all values as strings; tools that convert data of other systems also write other
+types. `rid` is the id of the answered comment, and "0" for a root. `page_key` is the address of a
+page or its path, so pages of several sites can have the same key.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _LEFT_OUT = {
     "badge_name": "badges",
     "badge_color": "colors of badges",
 }
-# A flag that is not set is not data.
+# A flag that is not set counts as no data.
 _FLAGS_LEFT_OUT = {
     "is_collapsed": "marks of collapsed comments",
     "is_verified": "marks of verified authors",
@@ -62,7 +62,7 @@ def _records(path: Path) -> Iterator[Fields]:
 
 
 def _address(fields: Fields, *, has_sites: bool) -> str:
-    """Return the address of a comment's page; a path if the file has only one site."""
+    """Return the address of a comment's page; only a path if the file has only one site."""
     key = fields.required_text("page_key")
     if key.startswith(_WEB) or not has_sites:
         return key

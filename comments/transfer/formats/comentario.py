@@ -11,10 +11,10 @@
                      "isModerator", "createdTime"}]}
 
 `url` is the address of the comment, so its part before "#" is the address of the page. The format
-omits false flags and zeros, and writes a time in year 1 for none. Earlier versions of Comentario
-wrote the format of Commento (`commento`).
+omits false flags and zeros. Where there is no time, it writes a time in year 1. Earlier versions of
+Comentario wrote the format of Commento (`commento`).
 
-The commenters come after the comments, so the file is read once for each list.
+The commenters come after the comments, so the file is read twice, once for each list.
 """
 
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ def _note_views(page: Fields) -> None:
 
 
 def _page(comment: Fields, page: Fields | None) -> Iterator[import_source.SourceThread]:
-    """Yield the page of a comment, unless the file has neither the page nor the address."""
+    """Yield a comment's page, unless the file contains neither the page nor its address."""
     address = comment.text("url").partition("#")[0]
     if page is None and not address:
         return
@@ -166,7 +166,7 @@ def _status(fields: Fields) -> Status:
 
 
 def _reference(fields: Fields, name: str) -> str | None:
-    """Return the id in a field; None for a missing id and for the id of zeros."""
+    """Return the id in a field; None if the id is missing or consists of zeros."""
     text = fields.parent(name)
     return text if text and text.strip("0-") else None
 

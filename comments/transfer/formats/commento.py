@@ -6,13 +6,14 @@
      "commenters": [{"commenterHex", "email", "name", "link", "photo", "provider", "joinDate",
                      "isModerator"}]}
 
-`url` is the path of the page, or the id that the page gives itself. Comentario 2 writes `path`,
+`url` is the path of the page, or an id that the page chose for itself. Comentario 2 writes `path`,
 `host`, `websiteUrl` and `avatarUrl` instead of `url`, `domain`, `link` and `photo`. Comentario 3
 has a different format (`comentario`).
 
-The file lists a commenter once for each comment, after the comments, so it is read twice. Commento
-replaces the text of a deleted comment with "[deleted]", and most versions export only this text,
-not `deleted`. Commento++ writes "undefined" where a guest has no address, link or photo.
+The file lists a commenter once per comment, and all commenters come after the comments, so the file
+is read twice. Commento replaces the text of a deleted comment with "[deleted]". Most versions
+export only this text, and not the field `deleted`. Commento++ writes "undefined" where a guest has
+no address, link or photo.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ _WHAT = "an export of Commento"
 _STATES = {"approved": Status.APPROVED, "unapproved": Status.PENDING, "flagged": Status.SPAM}
 _DELETED_TEXTS = {"", "[deleted]"}
 _NO_VALUE = "undefined"
-_GUEST = "anon"  # The provider of a guest with a name, who gets a new commenter for each comment.
+_GUEST = "anon"  # Guests, with a new commenter for each comment
 _COMMENT_FIELDS = frozenset(
     {"commentHex", "domain", "host", "url", "path", "commenterHex", "markdown", "html"}
 ) | {"parentHex", "score", "state", "creationDate", "direction", "deleted"}
@@ -89,7 +90,10 @@ def _user(key: str, fields: Fields) -> listed_users.ListedUser:
 
 
 def _page(fields: Fields) -> import_source.SourceThread:
-    """Return the page of a comment. A page with neither a path nor an address has only an id."""
+    """Return the page of a comment.
+
+    A page that has neither a path nor an address has only an id.
+    """
     host = fields.text("domain") or fields.text("host")
     path = fields.text("url") or fields.text("path") or "/"
     is_path = path.startswith("/")
@@ -146,6 +150,6 @@ def _status(fields: Fields, body: str) -> Status:
 
 
 def _reference(fields: Fields, name: str, none: str) -> str | None:
-    """Return the id in a field. `none` and an id of zeros stand for no id."""
+    """Return the id in a field. `none` and an id of zeros mean that there is no id."""
     text = fields.parent(name)
     return text if text and text != none and text.strip("0") else None

@@ -9,8 +9,8 @@
     </disqus>
 
 Threads usually come before posts and parents before replies, but the import does not rely on that.
-A deleted post is imported as retracted, even if it is also spam, because its text was meant to be
-removed.
+A deleted post is imported as retracted even if it is also spam, because the person who deleted it
+wanted the text removed.
 """
 
 from collections.abc import Iterator

@@ -2,8 +2,8 @@
 
 `read` trusts the file: comments keep their ids, their authors' ids, their places and their votes.
 `read_untrusted` is for files that owners upload. An owner of one site may not act for other people
-or sites, but can write anything into a file, so an upload stores the same kinds of data as a file
-of another system.
+or sites, but can write anything into a file. An upload therefore stores only the kinds of data that
+a file of another system can contain.
 
 Settings, counters and the audit log are not part of the comments; `own_format.site_restore` reads
 them.
@@ -11,10 +11,10 @@ them.
 Invariant: No file that an owner uploads makes anyone an author, a voter, a moderator or a member of
 the staff of this service (test_untrusted_import.py::test_nobody_becomes_an_author_of_this_service).
 
-`read_untrusted` gives each comment and its author new ids. Both are derived from those in the file,
-so the same file gives the same ids, and former permalinks lead to the comment (`imported_ids`).
-Votes are only numbers: a comment has at most `MOST_VOTES` votes in each direction. Times more than
-a year in the future become the time of the export.
+`read_untrusted` gives each comment and its author new ids. The new ids are derived from the ids in
+the file. The same file therefore always gets the same ids, and former permalinks lead to the
+imported comment (`imported_ids`). Votes are stored only as numbers, with at most `MOST_VOTES` votes
+on a comment in each direction. Times more than a year in the future become the time of the export.
 """
 
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ def _items(
 def _untrusted_comment(
     given: import_source.SourceComment, made: datetime
 ) -> import_source.SourceComment:
-    """Return a comment with its place and thread data, and without what others say about it.
+    """Return a comment with its place and thread data, but without votes, decisions and the like.
 
     `made` is the time of the export.
     """
@@ -108,7 +108,7 @@ def _untrusted_comment(
 
 
 def _corrections(given: import_source.SourceComment) -> Iterator[import_source.Corrected]:
-    """Yield what `_untrusted_comment` corrects."""
+    """Yield a remark for each value that `_untrusted_comment` corrects."""
     if export_reader.is_impossible(max(given.created, given.edited or given.created)):
         yield import_source.Corrected(given.line, LATER)
     if max(given.up, given.down) > MOST_VOTES:
@@ -116,7 +116,7 @@ def _corrections(given: import_source.SourceComment) -> Iterator[import_source.C
 
 
 def _omissions(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
-    """Yield what an untrusted line contains besides threads and comments, with its number."""
+    """Yield what a line of an untrusted file has besides threads and comments, and how much."""
     match line:
         case export_lines.SettingsLine():
             yield "settings, so enter them again", 1

@@ -16,10 +16,10 @@ _HEAD = 1 << 16  # Bytes at the start of a file that `recognize` reads.
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A format. `unit` is what the report and errors count in its files.
+    """A format. `unit` is the unit in which the report and errors give places in its files.
 
-    The beginning of a file in this format contains all of one tuple of `marks`. Without marks, the
-    format's module decides.
+    The beginning of a file in this format contains all of one tuple of `marks`. If `marks` is
+    empty, the format's module decides.
     """
 
     name: str
@@ -29,15 +29,16 @@ class Format(msgspec.Struct, frozen=True):
 
     @property
     def read(self) -> import_source.Reader:
-        """Return the function that reads a file in this format, given by an operator."""
+        """Return the function that reads an operator's file in this format."""
         reader: import_source.Reader = _module(self.name).read
         return reader
 
     @property
     def read_untrusted(self) -> import_source.Reader:
-        """Return the function that reads a file that an owner uploads.
+        """Return the function that reads an owner's upload in this format.
 
-        Only an export of Flatthread contains data that needs trust, such as ids of authors.
+        The two functions differ only for exports of Flatthread, because no other format contains
+        data that needs trust, such as ids of authors.
         """
         return _module(self.name).read_untrusted if self.name == imported_ids.OWN else self.read
 
@@ -68,7 +69,8 @@ FORMATS = (
     Format("valine", "Valine JSON", "comment"),
     Format("waline", "Waline JSON", "comment"),
     Format("wordpress", "WordPress WXR", marks=((b"<rss", b"wordpress.org/export/"),)),
-    # The last format: other files have fields that are also named like those of this format.
+    # This format comes last, because other files can also have fields with the names that it
+    # expects.
     Format("generic", "JSON lines or CSV"),
 )
 NAMES = tuple(entry.name for entry in FORMATS)
@@ -98,12 +100,12 @@ def recognize(path: Path) -> Format:
 
 
 def _as_utf_8(head: bytes) -> bytes:
-    """Convert the beginning of a UTF-16 file, so that a format need not know this encoding."""
+    """Convert the beginning of a UTF-16 file, so that formats need not handle this encoding."""
     if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return head
     return head.decode("utf-16", errors="replace").encode(errors="replace")
 
 
 def _module(name: str) -> ModuleType:
-    # The modules are imported when needed: each format needs its own libraries.
+    # Modules are imported only when needed, because each format needs its own libraries.
     return importlib.import_module(f"comments.transfer.formats.{name}")

@@ -1,8 +1,8 @@
 """Read Flatthread's simple format for comments from systems without an importer.
 
-A file has one comment on each line: a JSON object, or a row of CSV under a header. Both have the
-same fields; `docs/import-formats.md` describes them. The page of a comment may repeat in any order,
-so the pages are known only at the end of the file.
+A file contains one comment per line, either as JSON objects or as CSV rows below a header row. Both
+variants have the same fields; `docs/import-formats.md` describes them. Comments of different pages
+may be mixed in any order, so the pages are known only at the end of the file.
 """
 
 import difflib
@@ -39,7 +39,7 @@ _MARKUPS = {
     "plain": import_source.Markup.PLAIN,
 }
 _BOM = b"\xef\xbb\xbf"
-# Some tools write the numbers of a column that has empty cells as 12.0.
+# If a column has empty cells, some tools write its whole numbers as 12.0.
 _WHOLE = re.compile(r"([0-9]{1,18})\.0")
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
 
@@ -47,7 +47,7 @@ _Value = TypeVar("_Value")
 
 
 class _Page(msgspec.Struct):
-    """What the comments on a page say about it: the first title, and whether any closes it."""
+    """What a page's comments say about it: the first title, and whether any comment closes it."""
 
     line: int
     title: str = ""
@@ -133,7 +133,7 @@ def _comment(fields: Fields) -> import_source.SourceComment:
 
 
 def _choice(fields: Fields, name: str, choices: Mapping[str, _Value], default: _Value) -> _Value:
-    """Return what the word in a field means; `default` if the field is missing or empty."""
+    """Return the meaning of the word in a field; `default` if the field is missing or empty."""
     word = fields.text(name).strip().lower()
     if word and word not in choices:
         raise fields.bad(f'"{name}" is not one of {", ".join(choices)}: {word[:_SHOWN]!r}')

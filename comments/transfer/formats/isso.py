@@ -6,11 +6,11 @@
 
 `uri` is the path of a page. `mode` is 1 for published, 2 for pending and 4 for deleted comments,
 which keep their place. Times are seconds since 1970. Databases of old versions have no column
-`notification`. A comment is numbered by its id, so that it can be found in the database.
+`notification`. Reports identify a comment by its id, so that it can be found in the database.
 
-Isso stores names, addresses and websites as escaped HTML, and texts as they were typed: Markdown,
-in which most versions allow HTML. Texts that Isso itself imported from Disqus or WordPress are
-HTML.
+Isso stores names, addresses and websites as escaped HTML. It stores texts as they were typed: as
+Markdown, in which most versions allow HTML. Texts that Isso itself imported from Disqus or
+WordPress are HTML.
 """
 
 import html
@@ -63,7 +63,7 @@ def read(path: Path) -> Iterator[import_source.Item]:
 
 
 def _fields(path: Path, row: dict[str, object]) -> record_fields.Fields:
-    """Return the fields of a row, with text as text."""
+    """Return the fields of a row, with bytes decoded as text."""
     number = row["id"] if isinstance(row["id"], int) else 0
     strays = 0
     for name, value in row.items():

@@ -7,11 +7,12 @@
      "edit":{"time", "summary"}, "pin", "delete", "title", "imported"}
 
 The first line describes users and pages; each further line is a comment. `orig` is the Markdown
-that the author typed, in which remark42 allows HTML and shows line ends as line breaks. Comments
-that remark42 itself imported, and those of old versions, have only `text`, which is HTML. Some
-versions stored `orig` with escaped HTML; for these comments, `text` is read.
+that the author typed; remark42 allows HTML in it and shows line ends as line breaks. Comments that
+remark42 itself imported, and those of old versions, have only `text`, which is HTML. Some versions
+stored `orig` with escaped HTML; for these comments, `text` is read.
 
-A deleted comment has no text any more. The backup usually has no votes, only their sum (`score`).
+A deleted comment has no text any more. The backup usually contains no single votes, only their sum
+(`score`).
 """
 
 import html
@@ -31,7 +32,7 @@ SYSTEM = "remark42"
 _HEADS = (b'{"version":1,"users":', b'{"version":0,"users":')
 _MARKS = b"\xef\xbb\xbf \t\r\n"
 _BLANKS = re.compile(rb"[ \t\r\n]")
-_BEGINNING = 200  # Bytes
+_BEGINNING = 200  # Bytes at the start of a file that `recognizes` reads
 _VERSIONS = {"", "0", "1"}
 _ESCAPES = re.compile(r"&(?:#34|#39|lt|gt|amp);")
 _LEFT_OUT_OF_USERS = {
@@ -53,7 +54,7 @@ _LEFT_OUT_OF_COMMENTS = {
 }
 _KEPT = {
     *("id", "pid", "text", "orig", "user", "locator", "score", "time", "edit", "pin", "delete"),
-    # Values that follow from the others, and the vote of the administrator who made the backup.
+    # Fields that follow from other fields, and the vote of the administrator who made the backup.
     *("title", "vote", "controversy"),
 }
 OTHER_SITE = "comments of other sites in the file, imported into the same site"
@@ -151,7 +152,7 @@ def _leave_out(fields: Fields, user: Fields, edit: Fields) -> None:
 
 
 def _body(fields: Fields) -> tuple[str, Markup]:
-    """Return the text as it was typed, or else as remark42 showed it."""
+    """Return the text as the author typed it if it is known, otherwise as remark42 showed it."""
     typed, shown = fields.text("orig"), fields.text("text")
     if shown and (not typed or _ESCAPES.search(typed)):
         return shown, Markup.HTML

@@ -4,9 +4,10 @@
       "uid": "", "comment": "<p>..</p>", "pid": "", "rid": "", "isSpam": false, "top": false,
       "like": ["uid", ..], "created": 1700000000000}]
 
-`pid` is the answered comment and `rid` the root above it. `isSpam` is set for spam and for comments
-that were held for review; the file does not tell them apart. `href` is the address at which the
-comment was written, which may be that of a preview or a mirror, so `url` names the page.
+`pid` is the answered comment, and `rid` is the root of its discussion. `isSpam` is set both for
+spam and for comments that were held for review; the file does not distinguish them. `href` is the
+address at which the comment was written. This can be the address of a preview or a mirror, so `url`
+identifies the page.
 """
 
 from collections.abc import Iterator

@@ -5,11 +5,11 @@
      "pid": "", "rid": "", "isSpam": false, "ACL": {"*": {"read": true}},
      "insertedAt": {"__type": "Date", "iso": ""}, "createdAt": ""}
 
-`pid` is the answered comment and `rid` the root above it. Readers of Valine cannot see a comment
-whose access list (`ACL`) does not let everyone read it, so it is held.
+`pid` is the answered comment, and `rid` is the root of its discussion. If the access list (`ACL`)
+of a comment does not let everyone read it, readers of Valine cannot see the comment, so it is held.
 
-Waline stores the same records and more fields (`waline`). A Waline that uses LeanCloud can be
-exported there too, so these fields are read here.
+Waline stores the same records with additional fields (`waline`). If Waline uses LeanCloud, its data
+can be exported there too, so this module also reads those fields.
 """
 
 import html
@@ -43,8 +43,8 @@ _LEFT_OUT = {
     "avatar": "avatars",
     "QQAvatar": "avatars",
 }
-# Valine stores texts as HTML, and Waline as Markdown that may contain HTML. Both have texts of
-# other versions and systems, so a text that begins with a block is taken for HTML.
+# Valine stores texts as HTML, and Waline as Markdown that may contain HTML. Both contain texts from
+# other versions and systems, so a text that begins with an HTML block is treated as HTML.
 _BLOCK = re.compile(r"<(?:blockquote|div|h[1-6]|hr|ol|p|pre|table|ul)\b", re.IGNORECASE)
 
 
@@ -56,13 +56,13 @@ def read(path: Path) -> Iterator[import_source.Item]:
 
 
 def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to have comments of Valine."""
+    """Return whether a file that begins with these bytes seems to contain comments of Valine."""
     names = (b'"objectId"', b'"nick"', b'"comment"')
     return all(name in head for name in names) and b'"waline"' not in head
 
 
 def items(fields: Fields, system: str, pages: set[str]) -> Iterator[import_source.Item]:
-    """Yield a comment with its remarks, after its page if the page is not yet in `pages`."""
+    """Yield a comment with its remarks; if its page is not yet in `pages`, yield the page first."""
     url = fields.required_text("url")
     comment = _comment(fields, system, url)
     fields.leave_out(_LEFT_OUT, _KEPT)

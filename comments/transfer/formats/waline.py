@@ -6,9 +6,9 @@
         "sticky": 1, "insertedAt": ""}],
       "Counter": [..], "Users": [..]}}
 
-A comment has the fields of Valine's and more (`valine`). Installations with an SQL database write
-ids as numbers and times without a zone. The table `Users` contains hashes of passwords, so none of
-it is imported; each comment has its author's name and addresses.
+A comment has the fields of a Valine comment (`valine`) and some more. Installations with an SQL
+database write ids as numbers and times without a zone. The table `Users` contains hashes of
+passwords, so none of it is imported; each comment contains its author's name and addresses.
 """
 
 import re
@@ -30,7 +30,7 @@ _TYPE = re.compile(rb'"type"\s{0,20}:\s{0,20}"waline"')
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the pages and comments in an export, and note what its other tables contain."""
+    """Yield the pages and comments in an export, and note the contents of its other tables."""
     pages: set[str] = set()
     for fields in json_reader.items(path, "data.Comment.item", what=_WHAT):
         yield from valine.items(fields, SYSTEM, pages)

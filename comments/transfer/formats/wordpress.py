@@ -44,8 +44,9 @@ _STATUSES = {
 }
 # An attachment ("inherit") has the visibility of its post, which is usually public.
 _PUBLIC = {"", "publish", "inherit"}
-# Types of comments that programs write, or that are internal notes of a shop's or blog's staff. All
-# other types are those of plugins for people's comments, such as "review" or "wpdiscuz_sticky".
+# Types of comments that programs write, and of internal notes by the staff of a shop or blog. All
+# other types come from plugins and are comments that people wrote, such as "review" or
+# "wpdiscuz_sticky".
 _OTHERS = {
     "action_log", "bookmark", "edd_payment_note", "favorite", "like", "mention", "note",
     "order_note", "pingback", "repost", "rsvp", "trackback", "webhook_delivery", "webmention",
@@ -57,7 +58,7 @@ _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNOR
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the posts and comments in an export; pingbacks and similar items become other items."""
+    """Yield the posts and comments in an export; pingbacks and the like become other items."""
     for element in xml_reader.read(path, _SHAPE):
         if isinstance(element, import_source.Corrected):
             yield element
@@ -143,7 +144,7 @@ def _moment(path: Path, line: int, date: str) -> datetime:
 def _displayed_html(text: str) -> str:
     """Add paragraphs, line breaks and links to a text, as WordPress does for display.
 
-    If a comment could not contain so many links, its addresses stay text.
+    If links would exceed the limit for a comment, addresses stay plain text.
     """
     displayed = _with_paragraphs(text)
     linked = linked_html.with_links(displayed)

@@ -40,9 +40,9 @@ OWNER = "import_journal"
 _JOBS = "import/"
 _BEHIND = "\U0010ffff"
 LATE = 60  # Seconds without a write after which an import counts as interrupted.
-TERM: timedelta = retention.TERM  # After this time, an import can no longer be undone.
+TERM: timedelta = retention.TERM  # An import can be undone for this time.
 _LONGEST_ID = 10  # Characters.
-_ROWS = 50  # Batches that are read at once.
+_ROWS = 50  # Batches per query.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST = 100  # Maximum number of imports in a list.
 
@@ -50,20 +50,20 @@ MOST = 100  # Maximum number of imports in a list.
 class Import(msgspec.Struct, frozen=True):
     """One import.
 
-    Of `comments` comments, `seen` have been processed. `added` is the number of comments that all
-    runs of the import added; None until a run ends. `at` is the time of the last write, and
-    `resumed` the time when the last run began, None in rows that an older release wrote. `undoing`
-    is the time when an undo began, and `undone` the time when it ended; `removed` and `kept` are
-    the numbers of comments that it removed, and that stay as tombstones above other comments. When
-    nothing else is left of an undo, `waiting` comments without content wait for a compaction.
-    `revision` is the highest revision of the removed comments.
+    `seen` of `comments` comments have been processed. `added` is the number of comments that all
+    runs of the import together added; None until a run ends. `at` is the time of the last write.
+    `resumed` is the time when the last run began; None in rows that an older release wrote.
+    `undoing` and `undone` are the times when an undo began and ended. `removed` is the number of
+    comments that the undo removed, and `kept` the number of those that stay as tombstones above
+    other comments. At the end of an undo, `waiting` is the number of comments without content that
+    wait for a compaction. `revision` is the highest revision of the removed comments.
 
-    An import of an export of Flatthread also has `counters`, which the site did not have before it,
-    and `has_settings` if it replaced the site's settings.
+    For an export of Flatthread, `counters` are the counters that the site did not have before the
+    import, and `has_settings` tells whether the import replaced the site's settings.
 
-    `process` is the mark of the process that runs it (`import_process`).
+    `process` is the mark of the process that runs the import (`import_process`).
 
-    `id` is empty if an earlier release, which kept no journal, ran the import.
+    `id` is empty if the import was run by an earlier release, which kept no journal.
     """
 
     system: str
@@ -93,13 +93,13 @@ class Import(msgspec.Struct, frozen=True):
         return self.undoing is not None and self.undone is None
 
     def may_still_run(self, now: datetime) -> bool:
-        """Return whether the import is unfinished and may still run: it wrote recently."""
+        """Return whether the import is unfinished and wrote recently, so it may still run."""
         is_recent = (now - self.at).total_seconds() < LATE
         return self.added is None and is_recent and not import_process.has_ended(self.process)
 
     @property
     def percent(self) -> int:
-        """Return how much of the import is processed."""
+        """Return the percentage of the import that is processed."""
         return time_left.percent(self.seen, self.comments)
 
     @property
@@ -116,22 +116,22 @@ class Import(msgspec.Struct, frozen=True):
         return self.began + TERM
 
     def can_be_undone(self, now: datetime) -> bool:
-        """Return whether an undo may begin, or has to go on."""
+        """Return whether an undo may begin, or has begun and must continue."""
         if self.undone is not None or not self.id:
             return False
         return self.undoing is not None or (now < self.ends and not self.may_still_run(now))
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What one transaction added: comments by id, and the threads that it made, by thread id.
+    """What one transaction added: comments by id, and the threads that it created, by thread id.
 
-    `entries` contains the ids of entries that it added to the audit log, from an export of
+    `entries` contains the ids of the audit log entries that the transaction added from an export of
     Flatthread.
 
-    `closed` contains the threads among them that it made closed, and `settings` the policies and
-    the fields set by moderators that an export of Flatthread contains for them. `is_erased` tells
-    whether an undo has erased the comments. Each comment is then either deleted or left as a
-    tombstone.
+    `closed` contains those of the new threads that were created closed. `settings` contains the
+    policies and the moderators' fields that an export of Flatthread specifies for the new threads.
+    `is_erased` tells whether an undo has erased the comments. After that, each comment is either
+    deleted or left as a tombstone.
     """
 
     ids: tuple[str, ...]
@@ -142,13 +142,13 @@ class Batch(msgspec.Struct, frozen=True):
     entries: tuple[str, ...] = ()
 
     def settings_of(self, thread: str) -> ThreadSettings:
-        """Return the settings with which a thread was made."""
+        """Return the settings with which a thread was created."""
         settings = self.settings.get(thread, ThreadSettings())
         return settings._replace(is_closed=thread in self.closed)
 
 
 def recent_imports(site: str) -> list[Import]:
-    """List a site's imports, starting with the most recently started, up to `MOST`."""
+    """List up to `MOST` imports of a site, starting with the most recently started one."""
     return sorted(all_imports(site), key=lambda each: each.began, reverse=True)[:MOST]
 
 
@@ -175,7 +175,7 @@ def check_no_undo(site: str) -> list[Import]:
 
 
 def unfinished_undos() -> list[tuple[str, Import]]:
-    """Return the imports of all sites whose undo is not complete, each with its site."""
+    """Return the unfinished undos of all sites: each import with its site."""
     return [
         (site, stored) for site, stored in _imports_beginning_with(_JOBS) if stored.is_being_undone
     ]
@@ -258,7 +258,7 @@ def batch_deletion_writes(row: event_rows.ImportBatchRow) -> ownership.Writes:
 
 
 def import_of(name: str) -> tuple[str, str]:
-    """Return the site and the id of the import to which a batch belongs, given its key name."""
+    """Return the site and the import id that a batch's key name contains."""
     site, import_id, _ = name.split("/")
     return site, import_id
 
@@ -270,20 +270,20 @@ def find(site: str, import_id: str) -> Import | None:
 
 
 def _query_beginning_with(kind: str, start: str, *, keys_only: bool = False) -> reads.Query:
-    """Return the query of the rows whose key names begin with a text, in the order of the names."""
+    """Return the query for rows whose key names begin with this text, in the order of the names."""
     where = (("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}"))
     return reads.Query(kind, where=where, order=("__key__",), keys_only=keys_only)
 
 
 def _imports_beginning_with(start: str) -> Iterator[tuple[str, Import]]:
-    """Yield the imports whose rows' key names begin with a text, each with its site."""
+    """Yield the imports whose key names begin with this text, each with its site."""
     for message in reads.fetch(_query_beginning_with("Job", start)):
         site = message.key.path[-1].name.split("/")[1]
         yield site, decoders.json(Import).decode(message.properties["position"].string_value)
 
 
 def check_not_undone(found: Import | None) -> None:
-    """Check that an import, if it is stored, is not being undone.
+    """Check that an import, if it is stored, is not being undone and was not undone.
 
     Raises:
         errors.ImportRefused: the import is being undone, or was undone.

@@ -4,7 +4,7 @@ import os
 import platform
 from pathlib import Path
 
-# The state and the start of a process in /proc/PID/stat, counted after the name of its program.
+# Indexes of the state and the start time in /proc/PID/stat, counted after the program's name.
 _STATE, _START = 0, 19
 
 
@@ -14,14 +14,14 @@ def own_mark() -> str:
 
 
 def has_ended(mark: str) -> bool:
-    """Return whether a process of this host has ended; False if that cannot be known."""
+    """Return whether a process on this host has ended; False if that cannot be determined."""
     host, _, process = mark.rpartition(" ")[0].rpartition(" ")
     start = mark.rpartition(" ")[2]
     return bool(start) and host == platform.node() and _start_time(int(process)) != start
 
 
 def _start_time(process: int) -> str:
-    """Return when a process started; "" if it has ended, or the system has no /proc."""
+    """Return the start time of a process; "" if it has ended, or the system has no /proc."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

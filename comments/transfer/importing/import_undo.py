@@ -3,11 +3,12 @@
     import_undo.start(site, import_id, act, now=now)
     import_undo.go_on(site, import_id, now=now)
 
-`undo_steps` has the phases of an undo. When an import can no longer be undone, `expire` ends its
-term.
+`undo_steps` implements the phases of an undo. When an import can no longer be undone, `expire`
+deletes its journal.
 
-An undo that has begun ends: while the import's row has `undoing` but not `undone`, each server
-process that finds it continues it (`scheduler`). An undo sends no mail and no webhooks.
+Every undo that has begun is completed: while the import's row has `undoing` but not `undone`, each
+server process that finds the row continues the undo (`scheduler`). An undo sends no mail and no
+webhooks.
 """
 
 import functools
@@ -27,15 +28,15 @@ from comments.tree.bulk import bulk_removal, job_writes
 
 VERB = "undo-import"
 SUBJECT = "import:"
-STEPS = 40  # Transactions per call for a server, so that its other work continues in between.
+STEPS = 40  # Transactions per call in a server, so that its other work can run in between.
 _EXPIRED_AT_ONCE = 20  # Batches per query.
 
 
 class UndoProgress(NamedTuple):
-    """The progress of an undo: its import, and what one call left.
+    """The progress of an undo: its import, and what is left after one call.
 
     `waiting` contains the threads whose last comment waits for a compaction. `is_left` tells
-    whether the call ended because of its limit.
+    whether the call ended because it reached its limit of transactions.
     """
 
     found: import_journal.Import
@@ -46,8 +47,9 @@ class UndoProgress(NamedTuple):
 class UndoPreview(NamedTuple):
     """The numbers of comments and threads that an undo will find.
 
-    `answered` of the comments stay as tombstones, because comments that the import did not add
-    answer them. `threads` will be deleted, as will `entries` of the audit log, and `counters`.
+    `answered` comments will stay as tombstones, because comments that the import did not add reply
+    to them. `threads`, `entries` and `counters` are the numbers of threads, audit log entries and
+    counters that will be deleted.
     """
 
     comments: int
@@ -60,9 +62,10 @@ class UndoPreview(NamedTuple):
 def start(
     site: str, import_id: str, act: audit_log.Act, *, now: datetime, steps: int = STEPS
 ) -> UndoProgress:
-    """Begin an undo and run its first steps; this process's worker continues it at once.
+    """Begin an undo and run its first steps; the worker of this process continues it at once.
 
-    An undo that has begun is continued. `act` names the person, for the audit log.
+    If the undo has already begun, this function continues it. `act` names the person for the audit
+    log.
 
     Raises:
         errors.ImportRefused: see `begin`.
@@ -76,7 +79,9 @@ def start(
 
 
 def begin(site: str, import_id: str, act: audit_log.Act, *, now: datetime) -> import_journal.Import:
-    """Begin an undo, and note it in the audit log. Without an error, it will be completed.
+    """Begin an undo, and record it in the audit log.
+
+    If this function returns without an error, the undo will be completed.
 
     Raises:
         errors.ImportRefused: the site has no such import, it was undone or can no longer be undone,
@@ -127,7 +132,7 @@ def check(site: str, found: import_journal.Import, now: datetime) -> None:
 
 
 def preview(site: str, import_id: str) -> UndoPreview:
-    """Count what an undo will find, without changing anything."""
+    """Count the comments and threads that an undo will find, without changing anything."""
     batches = [batch for _, batch in import_journal.batches(site, import_id)]
     ours = {comment_id for batch in batches for comment_id in batch.ids}
     made = {records.ThreadName(site, thread_id) for batch in batches for thread_id in batch.threads}
@@ -156,10 +161,10 @@ def go_on(
     told: Callable[[Sequence[str]], None] = lambda _: None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> UndoProgress:
-    """Continue an undo that has begun, for up to `steps` transactions; None for no limit.
+    """Continue an undo for up to `steps` transactions; None means no limit.
 
-    This function calls `told` with the events of each step, and `progress` with the number of its
-    comments.
+    This function calls `told` with the events of each step, and `progress` with the number of
+    comments in the step.
 
     Raises:
         errors.ImportRefused: the site has no such import.
@@ -174,7 +179,7 @@ def go_on(
                 is_left = True
                 break
     finally:
-        # A compaction of a large thread takes long, so tell each thread only once.
+        # Compacting a large thread takes long, so note each thread only once.
         for name in undo.threads:
             backlog.note_erasure(name)
     waiting = () if is_left else tuple(undo.waiting)
@@ -189,7 +194,7 @@ def unfinished_undos() -> list[records.ImportUndo]:
 
 
 def finish(*, now: datetime, steps: int = STEPS) -> bool:
-    """Continue every undo that has begun; return whether one of them has more to do at once."""
+    """Continue every undo that has begun; return whether any of them has more to do at once."""
     results = [go_on(undo.site, undo.id, now=now, steps=steps) for undo in unfinished_undos()]
     return any(result.is_left for result in results)
 
@@ -199,7 +204,8 @@ def expire(now: datetime) -> int:
 
     The addresses of imported authors are stored encrypted, like those of guests. `retention` erases
     the address of a guest some time after the comment was created. An imported comment may already
-    be older when it is stored, so its address is erased `import_journal.TERM` after the import.
+    be older than that when it is stored, so its address is erased `import_journal.TERM` after the
+    import instead.
 
     Return the number of batches that were processed.
 
@@ -221,7 +227,7 @@ def _expire(name: str, before: datetime) -> None:
         return
     batch = import_journal.decode_batch(row)
     if import_journal.get(*import_journal.import_of(name)).is_being_undone:
-        # The undo needs the batch, erases the addresses and deletes the batch.
+        # The undo still needs the batch; it erases the addresses and deletes the batch itself.
         row.at = None
         transactions.apply(import_journal.batch_writes(row, batch))
         return

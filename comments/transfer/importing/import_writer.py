@@ -3,15 +3,16 @@
     with checked_import.plan(format.read, path, site=site, scheme=scheme, secret=secret) as plan:
         import_writer.write(plan, scheme=scheme, now=now, progress=advance)
 
-Threads are written in turn, with comments in the order of `write_order`. Each batch is one
-transaction, which also updates the counters of its threads.
+Threads are written one after the other, with their comments in the order of `write_order`. Each
+batch is one transaction, which also updates the counters of its threads.
 
-Invariant: The transaction that adds comments also writes them to the import's journal
+Invariant: A transaction that adds comments also records them in the import's journal
 (`import_journal`) (test_import_journal.py::test_the_journal_contains_what_each_commit_added).
 
 Nothing is stored if a comment in the file is already stored in a different thread. Comments that
-existed already stay as they are, and so do their votes: the votes on a comment are stored before or
-with the comment, and only if it does not exist yet. An import sends no mail and no webhooks.
+already exist do not change, and neither do their votes: the votes on a comment are stored before or
+with the comment, and only if the comment does not exist yet. An import sends no mail and no
+webhooks.
 """
 
 import functools
@@ -38,9 +39,9 @@ from comments.tree.bulk import bulk_append
 T = TypeVar("T")
 
 _LOOKUP = 500
-# An import takes a while, so it outlasts a store that is busy for minutes.
-_TRIES = 10  # Of a batch, each of which ends with the store's own deadline
-_PAUSE = 5.0  # Seconds between two tries
+# An import takes long, so it should survive a store that is busy for several minutes.
+_TRIES = 10  # Attempts to write a batch; each attempt ends with the store's own deadline
+_PAUSE = 5.0  # Seconds between two attempts
 
 
 class ImportSummary(msgspec.Struct, frozen=True):
@@ -62,13 +63,14 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     prepare: Callable[[running_import.RunningImport], None] | None = None,
 ) -> ImportSummary:
-    """Store those comments of the plan that are not yet stored.
+    """Store the comments of the plan that are not stored yet.
 
     This function calls `progress` with the number of comments in each finished batch, and `told`
-    with the events of each batch. The counters of the site and its authors change when these events
-    are delivered. While the store is busy, the function tries again, and calls `wait` with the
-    seconds until then. `now` is the time of the import, and `clock` is the time of its progress.
-    `prepare` applies what a file contains besides comments, and records it in the journal.
+    with the events of each batch. The counters of the site and of its authors change when these
+    events are delivered. While the store is busy, the function retries; before each attempt it
+    calls `wait` with the number of seconds to wait. `now` is the time of the import; `clock`
+    returns the times that the progress records. `prepare` applies everything that a file contains
+    besides comments, and records it in the journal.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads; nothing was
@@ -100,7 +102,7 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
 
 
 def _early_votes(batch: Sequence[values.ImportedThread]) -> Iterator[Callable[[], None]]:
-    """Yield transactions that store the votes on comments with more votes than a batch may write.
+    """Yield transactions that store votes on comments with more votes than a batch may write.
 
     If the import ends before the comment is stored, the next run stores these votes again.
     """
@@ -129,7 +131,7 @@ def _try_repeatedly(step: Callable[[], T], wait: Callable[[float], None]) -> T:
 
 
 class _Run:
-    """The writing of one batch, and what its tries without an answer may have added."""
+    """The attempts to write one batch, and what those without a response may have added."""
 
     def __init__(
         self,
@@ -157,14 +159,14 @@ class _Run:
                 self._runs[:] = earlier
             self._runs.append(imported)
 
-        # Posts in one thread take turns with the import. A batch of several short threads waits for
-        # none, because it would have to wait for all.
+        # Imports and posts in the same thread take turns. A batch with several short threads does
+        # not wait for posts, because it would have to wait for all threads.
         first = self._batch[0].name
         line = f"{first.site}/{first.id}" if len(self._batch) == 1 else ""
         transactions.transaction(body, line=line)
-        # If the response to a commit is lost, the next run finds the comments already stored and
-        # adds none, so the run that added the most is the one that was applied. Earlier runs were
-        # aborted.
+        # If the response to a commit is lost, the next attempt finds the comments already stored
+        # and adds none. The attempt that added the most is therefore the one that was committed.
+        # All other attempts were aborted.
         applied = max(self._runs, key=lambda run: run.added_count)
         for event in applied.events:
             backlog.tell(event)
@@ -206,9 +208,10 @@ def check(
     """Check that no comment in the plan is stored in a different thread, without storing anything.
 
     A comment is in a different thread if the site's rules for page ids have changed, or if the
-    export of a different website on the same system was imported into this site. Replies would then
-    cross threads. A website without threads needs no comparison. Further calls for the same plan do
-    nothing. This function calls `progress` with 0 after each lookup.
+    export of a different website on the same system was imported into this site. Replies could then
+    be in other threads than the comments that they answer. If the website has no threads yet,
+    nothing needs to be compared. Further calls for the same plan do nothing. This function calls
+    `progress` with 0 after each lookup.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads, or two of them

@@ -1,9 +1,10 @@
-"""A running import: it writes its journal and its progress (`import_journal`).
+"""Write the journal and the progress of a running import (`import_journal`).
 
-A run that adds nothing writes no batch, so a commit whose answer was lost does not leave two.
-Importing the same file into the same site in the same format continues its journal, until the
-import was undone or its term has ended. Then a new journal begins. The transaction of a batch reads
-the import's row, so an import that is still running adds nothing after an undo has begun.
+If a transaction adds nothing, no batch is written. A commit whose response was lost therefore does
+not leave two batches. Importing the same file into the same site in the same format continues the
+existing journal. If that import was undone or its term has ended, a new journal begins. The
+transaction of each batch also reads the import's row, so a running import adds nothing once an undo
+has begun.
 """
 
 import contextlib
@@ -24,14 +25,14 @@ from comments.transfer.imported_file import ImportedFile
 from comments.transfer.importing import import_journal, import_process
 
 PAUSE = 2.0  # Minimum seconds between two writes of the progress.
-_LONGEST_NAME = 200  # Characters.
+_LONGEST_NAME = 200  # Maximum number of characters of a file's name.
 _ID_LENGTH = 10  # Characters.
 
 
 class RunningImport:
-    """A running import, which writes its journal.
+    """A running import, which writes its own journal.
 
-    Call `begin` first and `end` when the import is complete. A journal without an end represents an
+    Call `begin` first and `end` when the import is complete. A journal without an end belongs to an
     interrupted import.
     """
 
@@ -49,7 +50,7 @@ class RunningImport:
         self.revision = 1  # The first revision of new comments.
 
     def begin(self) -> None:
-        """Store the import, or continue its journal.
+        """Store a new import, or continue the journal of an existing one.
 
         Raises:
             errors.UndoRunning: this or another import of the site is being undone.
@@ -58,7 +59,7 @@ class RunningImport:
         self._noted = time.monotonic()
 
     def advance(self, more: int) -> None:
-        """Count more comments as processed, and write the row at most every `PAUSE` seconds.
+        """Count comments as processed, and write the row at most every `PAUSE` seconds.
 
         If the store is busy, a later call writes the row.
         """
@@ -89,7 +90,7 @@ class RunningImport:
     def batch_writes(
         self, number: int, batch: import_journal.Batch, now: datetime
     ) -> ownership.Writes:
-        """Return the row for what a transaction adds, in this transaction.
+        """Return the row that records what a transaction adds, to be written in this transaction.
 
         Raises:
             errors.ImportRefused: the import is being undone.
@@ -142,6 +143,6 @@ class RunningImport:
 
 
 def _id(site: str, file: ImportedFile, number: int) -> str:
-    """Return the id of a file's first, second, ... import into a site."""
+    """Return the id of the first, second, ... import of a file into a site."""
     text = msgspec.json.encode((site, file.system, file.digest, number))
     return keyed_hashes.text(hashlib.sha256(text).digest())[:_ID_LENGTH]

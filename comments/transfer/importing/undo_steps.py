@@ -5,18 +5,19 @@ Each step is a transaction of bounded size:
 1. **Erase** all comments of the import (`bulk_removal.erase`). From each commit on, readers see a
    tombstone or nothing.
 2. **Delete** the rows of erased comments that no other comment needs (`bulk_removal.delete`), and
-   the directory of a thread without comments. A comment with replies by people or of a later import
-   stays, without its content, even if an undo removes those replies later. The last comment of a
-   thread waits for a compaction, so an undo usually needs several calls of `import_undo.go_on`.
-3. **End**: delete the batches of the journal, the threads that the import made and that have no
-   comments left, and the counters and entries of the audit log that it added.
+   the directory of a thread without comments. A comment to which a person or a later import replied
+   stays, without its content, even if an undo later removes those replies. The last comment of a
+   thread cannot be deleted before a compaction, so an undo usually needs several calls of
+   `import_undo.go_on`.
+3. **End**: delete the batches of the journal, the threads that the import created and that have no
+   comments left, and the counters and audit log entries that the import added.
 
-Invariant: Each step checks the stored rows, and its commit also counts the removed comments, so any
-process can continue an undo anywhere
+Invariant: Each step checks the stored rows, and the commit that removes comments also counts them,
+so any process can continue an undo at any step
 (test_undo_steps.py::test_an_undo_whose_answers_are_lost_removes_and_counts_each_comment_once).
 
-Phase 2 begins when all comments are erased. Nobody can answer an erased comment, and no import
-begins meanwhile, so no comment becomes necessary after the search for replies.
+Phase 2 begins when all comments are erased. Nobody can reply to an erased comment, and no import
+can begin during an undo, so no comment becomes necessary after the search for replies.
 """
 
 import contextlib
@@ -50,7 +51,7 @@ class UndoSteps:
     """One call's part of an undo.
 
     `told` is called with the events of each step. `waiting` contains the threads whose last comment
-    waits for a compaction, and `threads` all changed threads.
+    waits for a compaction, and `threads` contains all changed threads.
     """
 
     def __init__(self, site: str, import_id: str, now: datetime, told: Told) -> None:
@@ -63,7 +64,7 @@ class UndoSteps:
         self._answers: dict[records.ThreadName, dict[str, set[str]]] = {}
 
     def steps(self) -> Iterator[int]:
-        """Run the undo, and yield the number of comments after each transaction."""
+        """Run the undo; after each transaction, yield the number of comments in it."""
         if not import_journal.get(self._site, self._id).is_being_undone:
             return
         names = import_journal.batch_names(self._site, self._id)[::-1]
@@ -80,7 +81,7 @@ class UndoSteps:
             transactions.transaction(self._mark)
 
     def _delete_all(self, names: Sequence[str]) -> Iterator[int]:
-        """Delete the comments of all batches, until none of the others can be deleted now."""
+        """Delete the comments of all batches, until no more of them can be deleted now."""
         for _ in range(_PASSES):
             self.waiting = []
             kept = deleted = 0
@@ -91,7 +92,7 @@ class UndoSteps:
                     deleted += len(removal.ids)
                     if removal.ids:
                         yield len(removal.ids)
-            # A comment may have been kept for one that was deleted after it.
+            # A comment may have been kept because of another one that was deleted after it.
             if not (kept and deleted):
                 return
 
@@ -102,7 +103,7 @@ class UndoSteps:
         for part in _parts(batch):
             is_last = part[-1] == batch.ids[0]
             if not is_last and not any(row.source for row in stored_rows(part)):
-                continue  # An earlier call has erased these.
+                continue  # An earlier call has already erased these comments.
             removal = self._run_step(
                 functools.partial(self._erase_part, name, part, is_last=is_last)
             )
@@ -142,7 +143,7 @@ class UndoSteps:
                 cast_vote.count(due.key.id(), now=self._now)
 
     def _answers_in(self, names: set[records.ThreadName]) -> dict[str, set[str]]:
-        """Return the comments that others than their children answer, in these threads."""
+        """Return comments in these threads that other comments than their children answer."""
         self._answers = {
             name: self._answers[name] if name in self._answers else bulk_removal.answers(name)
             for name in names
@@ -169,7 +170,7 @@ class UndoSteps:
         return removal
 
     def _end(self, name: str) -> None:
-        """Delete the threads that a batch made, if they are empty, and then the batch."""
+        """Delete the empty threads that a batch created, and then the batch."""
         batch = import_journal.get_batch(name)
         if batch is None:
             return
@@ -196,7 +197,7 @@ class UndoSteps:
     def _remove_counters(self) -> None:
         names = unchanged_counters(self._site, self._id)
         for name in names:
-            with contextlib.suppress(errors.NotFound):  # Another process has removed it.
+            with contextlib.suppress(errors.NotFound):  # Already removed by another process.
                 declarations.remove(self._site, name, now=self._now)
         if names:
             declared_backfill.complete(self._site)
@@ -237,7 +238,7 @@ def unchanged_counters(site: str, import_id: str) -> tuple[str, ...]:
 
 
 def stored_rows(ids: Sequence[str]) -> list[comment_rows.CommentRow]:
-    """Return the stored ones of these comments."""
+    """Return those of these comments that are stored."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     return [row for row in rows if row is not None]
 
@@ -248,14 +249,14 @@ def thread_of(row: comment_rows.CommentRow) -> records.ThreadName:
 
 
 def _parts(batch: import_journal.Batch | None) -> Iterator[Sequence[str]]:
-    """Yield the comments of a batch from the last to the first, in parts for one transaction."""
+    """Yield a batch's comments from last to first, in parts for one transaction each."""
     ids = () if batch is None else batch.ids[::-1]
     for first in range(0, len(ids), bulk_removal.AT_ONCE):
         yield ids[first : first + bulk_removal.AT_ONCE]
 
 
 def _remark_writes(ids: Sequence[str]) -> tuple[ownership.Writes, ...]:
-    """Return the writes that delete what others noted about comments."""
+    """Return the writes that delete marks, reports and classifier answers about comments."""
     return (
         retention_marks.deletion_writes(ids),
         reports.deletion_writes(ids),

@@ -14,7 +14,7 @@ from comments.domain import decoders
 from comments.transfer.exporting import export_lines
 from comments.transfer.parsing import source_files, stray_bytes
 
-_LONGEST_NAME = 40  # Characters of an unknown field or kind in a report
+_LONGEST_NAME = 40  # Maximum characters of an unknown field or kind in a report
 _NO_HEADER = "the first line is not the header of an export of Flatthread"
 _AHEAD = timedelta(days=366)  # How far another machine's clock may be ahead.
 _ADVICE = (
@@ -24,7 +24,10 @@ _ADVICE = (
 
 
 class ExportLine(NamedTuple):
-    """A line of the file: its number and its value. `unknown` says what else the line contains."""
+    """A line of the file: its number and its value.
+
+    `unknown` describes what else the line contains, such as unknown fields.
+    """
 
     number: int
     value: export_lines.Line | None
@@ -52,10 +55,10 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(path: Path) -> Iterator[ExportLine]:
-    """Yield the lines between the header and the end.
+    """Yield the lines between the header and the end line.
 
     Raises:
-        errors.BadImport: the file is not an export of a known version, or is cut off or damaged;
+        errors.BadImport: the file is not an export of a known version, is cut off, or is damaged;
             the error names the line.
     """
     digest, numbers = hashlib.sha256(), Counter[str]()
@@ -102,7 +105,7 @@ def export_time(path: Path) -> datetime:
 
 
 def is_impossible(moment: datetime) -> bool:
-    """Return whether a time is so far in the future that no clock explains it."""
+    """Return whether a time is too far in the future to be explained by a wrong clock."""
     return moment > datetime.now(UTC) + _AHEAD
 
 

@@ -27,7 +27,7 @@ _MOST_REASONS = 20
 
 
 class KeptFields:
-    """The checks for one line of a file.
+    """The checks of one line of a file.
 
     Raises:
         errors.BadImport: a value is not valid; the error names the line and the field.
@@ -64,7 +64,7 @@ class KeptFields:
     def comment(
         self, given: export_lines.CommentLine, page: naming.Brought
     ) -> import_source.SourceComment:
-        """Convert a comment. `page` is the data of its thread."""
+        """Convert a comment. `page` is the thread data of the comment's thread."""
         is_erased = given.status is Status.RETRACTED
         author = "" if is_erased else self._author(given.author.id)
         created = self._time("created", given.created)
@@ -165,7 +165,7 @@ class KeptFields:
         return number
 
     def _slugs(self, given: export_lines.CommentLine) -> tuple[str, ...]:
-        """Return a comment's former slugs, and its slug, which may differ in this installation."""
+        """Return a comment's former slugs and its current one, which the import may change."""
         return (*given.former_slugs, given.slug)[-scheme_change.MOST_SLUGS :]
 
     def _reasons(self, given: tuple[reasons.HoldReason, ...]) -> tuple[reasons.HoldReason, ...]:

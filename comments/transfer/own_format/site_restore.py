@@ -1,15 +1,16 @@
-"""Apply the settings, counters and audit log in an export of Flatthread to a site.
+"""Apply the settings, counters and audit log of a Flatthread export to a site.
 
     parts = site_restore.read(path)
     site_restore.apply_settings(journal, parts, now=now)
     site_restore.declare_counters(journal, parts, now=now)
     site_restore.add_audit_log(journal, path, plan.id_of, now=now)
 
-`read` checks all values, so that a dry run finds invalid ones. Applying a part again changes
-nothing. Settings replace those of the site, but secrets, which an export does not contain, stay.
+`read` checks all values, so a dry run finds invalid values. Applying a part again changes nothing.
+The settings in the file replace those of the site, except for secrets, which an export does not
+contain.
 
-The journal of the import (`import_journal`) records what was applied. An undo removes the counters
-and the entries; it cannot bring back the previous settings.
+The journal of the import (`import_journal`) records what was applied. Undoing the import removes
+the counters and the audit log entries, but cannot bring back the previous settings.
 """
 
 import functools
@@ -40,7 +41,7 @@ from comments.transfer.importing import import_journal, running_import
 from comments.transfer.own_format import export_reader
 from comments.tree.counters.declared import declarations, declared_backfill
 
-AT_ONCE = 100  # Entries of the audit log in one transaction
+AT_ONCE = 100  # Audit log entries per transaction
 
 
 class SiteParts(NamedTuple):
@@ -54,7 +55,7 @@ class SiteParts(NamedTuple):
 def read(path: Path) -> SiteParts:
     """Read and check a file's settings, counters and audit log.
 
-    Of several counters with the same name, only the first is kept.
+    If several counters have the same name, only the first one is kept.
 
     Raises:
         errors.BadImport: a value is not valid; the error names the line.
@@ -127,10 +128,10 @@ def _check_entry(entry: export_lines.AuditLine) -> None:
 def apply_settings(
     journal: running_import.RunningImport, parts: SiteParts, *, now: datetime
 ) -> None:
-    """Replace a site's settings and moderation settings by those in the file.
+    """Replace a site's settings and moderation settings with those in the file.
 
-    The scheme of sort hashes is only applied to a site without threads. Bans of authors whom the
-    site has banned already stay as they are.
+    The scheme of sort hashes is applied only if the site has no threads. If the site has already
+    banned an author, that ban does not change.
     """
     settings, site_id = parts.settings, journal.site
     if settings is None:
@@ -194,7 +195,7 @@ def declare_counters(
 ) -> tuple[list[str], list[str]]:
     """Declare the counters that the site does not have yet, and count existing comments in them.
 
-    Return the names of these counters, and of others that the site has already.
+    Return the names of the new counters, and of those in the file that the site already has.
     """
     site_id = journal.site
     known = declarations.of_site(site_id)
@@ -215,10 +216,10 @@ def add_audit_log(
     *,
     now: datetime,
 ) -> tuple[int, int]:
-    """Add the entries in a file to the site's audit log, except those that exist already.
+    """Add the entries in a file to the site's audit log, except those that are already in it.
 
-    `id_of` returns the id under which a comment of the file is stored. Return the numbers of
-    entries that were added, and that existed already.
+    `id_of` returns the id under which a comment of the file is stored. Return the number of added
+    entries and the number of entries that already existed.
     """
     added = present = 0
     for number, part in enumerate(_parts(path)):

@@ -3,8 +3,8 @@
 All readers refuse a damaged file with `errors.BadImport`, which names the file and, if it is known,
 the line or record.
 
-`xml_reader` reads XML, whose text `xml_repairs` corrects before it is parsed.
+`xml_reader` reads XML; `xml_repairs` corrects the text before it is parsed.
 
 Memory does not grow with the size of a file. A file with a DOCTYPE is refused, so no entity is
-expanded or fetched. A fault is corrected only if the file can have only one meaning.
+expanded or fetched. A fault is corrected only if the intended meaning is certain.
 """

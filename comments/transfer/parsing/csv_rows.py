@@ -1,8 +1,8 @@
 """Read a CSV file with a header, in bounded memory.
 
-The values are separated by commas, semicolons or tabs; the header decides, because a text may have
-more semicolons than the row has columns. Values can be quoted (`"`), and then contain separators,
-line ends and doubled quotation marks. The names of columns are read without regard to case.
+Values are separated by commas, semicolons or tabs. The header determines the separator, because a
+text may contain more semicolons than the row has columns. Quoted values (`"`) can contain
+separators, line ends and doubled quotation marks. Column names are case-insensitive.
 """
 
 import csv
@@ -18,8 +18,8 @@ _LINE_ENDS = (
     'a carriage return ("\\r") is neither in quotation marks nor before a line feed ("\\n"); '
     'end lines with "\\n" or "\\r\\n"'
 )
-# What is wrong, by a part of the `csv` module's message. The module refuses values that are longer
-# than 131,072 characters, which is more than a comment may have.
+# Our reasons for errors, by the part of the `csv` module's message that identifies each error. The
+# module refuses values longer than 131,072 characters, which is more than a comment may have.
 _REASONS = {
     "unexpected end of data": "the quotation mark that opens a value is never closed",
     "field larger than": "a value is too long, or the quotation mark that opens it is never closed",
@@ -30,7 +30,7 @@ _SHOWN = 200  # Maximum number of characters of the header in an error message.
 
 
 def header(line: str) -> list[str]:
-    """Return the names of the columns in the first line of a file; none if it is not CSV."""
+    """Return the column names in the first line of a file; no names if it is not CSV."""
     try:
         return _names(line, max(_DELIMITERS, key=line.count))
     except csv.Error:
@@ -38,11 +38,13 @@ def header(line: str) -> list[str]:
 
 
 def read(path: Path, required: Collection[str]) -> Iterator[Fields]:
-    """Yield the rows as fields, with the line where each begins. Empty rows are ignored.
+    """Yield each row as fields, with the number of the line where the row begins.
+
+    Empty rows are ignored.
 
     Raises:
         errors.BadImport: the file is not such a CSV file, a column in `required` is missing, or a
-            row has more or fewer values than the header has names; the error names the line.
+            row does not have as many values as the header has names; the error names the line.
     """
     lines = _Lines(path)
     first = next((line for line in lines if line.strip()), "")
@@ -69,7 +71,10 @@ def read(path: Path, required: Collection[str]) -> Iterator[Fields]:
 
 
 class _Lines:
-    """The lines of the file. `number` is that of the last line, and `strays` counts stray bytes."""
+    """The lines of the file.
+
+    `number` is the number of the last line that was read, and `strays` counts stray bytes.
+    """
 
     def __init__(self, path: Path) -> None:
         self.number = 0

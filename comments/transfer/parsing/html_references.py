@@ -1,7 +1,8 @@
 """Correct references in HTML, such as &#55357;, that name no character (pure).
 
 Some exporters write a character outside the basic plane, such as an emoji, as two references to the
-halves of its UTF-16 form. Browsers and XML parsers accept neither these nor control characters.
+halves of its UTF-16 form. Browsers and XML parsers accept neither such halves nor control
+characters.
 """
 
 import re
@@ -16,12 +17,12 @@ _REFERENCE = re.compile("&#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}));?")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 _CONTROLS = frozenset(range(0x20)) - {0x09, 0x0A, 0x0D}
-_MARK = "\ud800"  # Stands for a control character; `join_halves` leaves no half of a character.
+_MARK = "\ud800"  # For control characters; `join_halves` leaves no references to halves.
 _HALVES = range(0xD800, 0xE000)
 
 
 def repair(text: str) -> tuple[str, list[str]]:
-    """Join references to halves, and remove those to control characters.
+    """Join references to halves, and remove references to control characters.
 
     Return the text and a remark for each correction.
     """
@@ -31,7 +32,7 @@ def repair(text: str) -> tuple[str, list[str]]:
 
 
 def join_halves(text: str) -> tuple[str, list[str]]:
-    """Join references to halves; a single half becomes U+FFFD."""
+    """Join references to halves; a half without its partner becomes U+FFFD."""
     halves = _replace(text, _HALVES.__contains__, chr)
     if halves == text:
         return text, []

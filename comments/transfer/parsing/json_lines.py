@@ -9,7 +9,7 @@ from comments import errors
 from comments.transfer.parsing import json_reader, source_files
 from comments.transfer.parsing.record_fields import Fields
 
-_HEAD = 1 << 12  # Characters at the start of a file that tell where its list is.
+_HEAD = 1 << 12  # Characters at the start of a file in which its list must begin.
 _LIST_IN_OBJECT = re.compile(r'"(results|data)"[ \t\n\r]{0,100}:\Z')
 _HEADER = "#"  # LeanCloud begins a file with "#filetype:JSON-streaming".
 _UNIT = "comment"
@@ -18,7 +18,7 @@ _UNIT = "comment"
 def read(path: Path, *, skip: str = "", unit: str = "line") -> Iterator[Fields]:
     """Yield the object of each line. Blank lines and lines that begin with `skip` are ignored.
 
-    With a `unit` other than "line", the objects are counted from 1.
+    If `unit` is not "line", the objects are numbered from 1.
     """
     count = 0
     for line in source_files.lines(path):
@@ -32,10 +32,11 @@ def read(path: Path, *, skip: str = "", unit: str = "line") -> Iterator[Fields]:
 
 
 def records(path: Path, *, what: str) -> Iterator[Fields]:
-    """Return the records of a file, which are counted from 1.
+    """Return the records of a file, numbered from 1.
 
-    The file is a list, an object with a list `results` or `data`, or has one object on each line;
-    blank lines and lines that begin with "#" are ignored. `what` names the format in errors.
+    The file is a list, an object with a list `results` or `data`, or a sequence of lines with one
+    object each; blank lines and lines that begin with "#" are ignored. `what` names the format in
+    error messages.
     """
     with source_files.open_text(path) as file:
         head = file.read(_HEAD).lstrip()

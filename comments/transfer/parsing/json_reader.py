@@ -1,10 +1,10 @@
 """Read a list of objects in a JSON document as a stream, in bounded memory.
 
-`json_lines` reads files with one JSON object on each line.
+For files with one JSON object on each line, use `json_lines`.
 
 The standard library's scanner decodes each value, from a buffer that grows until the value is
-complete. We use no library for JSON streams: the known ones report errors without a line, replace
-lone surrogates, and need memory that grows with the square of the nesting depth.
+complete. We use no library for JSON streams: the ones we know report errors without a line number,
+replace lone surrogates, and need memory that grows with the square of the nesting depth.
 """
 
 import json
@@ -17,16 +17,16 @@ from comments import errors
 from comments.transfer.parsing import source_files, stray_bytes
 from comments.transfer.parsing.record_fields import Fields
 
-# The maximum number of characters of one object in the list. Longer objects are not comments, and
-# each has to fit into memory, where a decoded value may need thirty times its length.
+# The maximum number of characters of one object in the list. Longer objects are not comments. Each
+# object has to fit into memory, where a decoded value may take thirty times its length.
 MAX_VALUE = 1 << 20
 _CHUNK = 1 << 16
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _ENDS = {"[": "]", "{": "}"}
-_LITERAL = 20  # More characters than a word, an escape or the end of a number in JSON has.
+_LITERAL = 20  # Characters; longer than any JSON word, escape or number's end
 _SHOWN = 30  # Maximum number of characters of the file in an error message.
-_UNFINISHED = "Unterminated string"  # The scanner's error whose position is the string's start.
-# Without `parse_constant`, the scanner would accept NaN and Infinity, which are not JSON.
+_UNFINISHED = "Unterminated string"  # The scanner's error at the start of a string
+# Without `parse_constant`, the scanner would accept NaN and Infinity, which are not valid JSON.
 # Control characters in strings are accepted, as in `json_lines`.
 _SCANNER = json.JSONDecoder(parse_constant=lambda _: None, strict=False)
 
@@ -34,12 +34,12 @@ _SCANNER = json.JSONDecoder(parse_constant=lambda _: None, strict=False)
 def items(
     path: Path, prefix: str, *, what: str, unit: str = "comment", is_required: bool = True
 ) -> Iterator[Fields]:
-    """Yield the objects of a list in a JSON document, which are counted from 1.
+    """Yield the objects of a list in a JSON document, numbered from 1.
 
-    `prefix` is the place of the list's items: "item" if the document itself is the list, and
-    "data.Comment.item" for the list `Comment` in the object `data`. The list may be null, and other
-    parts of the document are skipped. `what` names the format and `unit` an object in errors. With
-    `is_required`, a file without such a list is refused.
+    `prefix` is the path of the list's items: "item" if the document itself is the list, and
+    "data.Comment.item" for the list `Comment` in the object `data`. The list may be null; other
+    parts of the document are skipped. In error messages, `what` names the format and `unit` names
+    an object. With `is_required`, a file without such a list is refused.
     """
     *keys, _ = prefix.split(".")
     number, is_found = 0, False
@@ -69,7 +69,7 @@ def _fields(path: Path, number: int, text: "_Text", unit: str) -> Fields:
 
 
 def _places(text: "_Text", keys: Sequence[str]) -> Iterator[None]:
-    """Yield before each value that has this path of keys. The caller reads the value."""
+    """Pause at the start of each value with this path of keys. The caller then reads the value."""
     if not keys:
         yield
         return
@@ -84,19 +84,19 @@ def _places(text: "_Text", keys: Sequence[str]) -> Iterator[None]:
 
 
 class _Text:
-    """A JSON document, of which only the part that is being read is in memory."""
+    """A JSON document; only the part that is being read is in memory."""
 
     def __init__(self, path: Path, file: TextIO) -> None:
         self._path = path
         self._file = file
         self._buffer = ""
-        self._at = 0  # Where the next character is in the buffer.
-        self._line = 1  # The line on which the buffer begins.
-        self.strays = 0  # The number of stray bytes in the values so far.
-        self._is_at_end = False  # Whether the buffer contains the rest of the file.
+        self._at = 0  # Index of the next character in the buffer.
+        self._line = 1  # Line number at which the buffer begins.
+        self.strays = 0  # Number of stray bytes in the values read so far.
+        self._is_at_end = False  # Whether the buffer extends to the end of the file.
 
     def bad(self, reason: str, at: int | None = None) -> errors.BadImport:
-        """Return an error with the line of a place in the buffer, or of the next character."""
+        """Return an error with the line of a place in the buffer, by default the current one."""
         at = self._at if at is None else at
         near = self._buffer[at : at + _SHOWN].encode("ascii", "backslashreplace").decode()
         where = f"near {near!r}" if near else "at the end of the file"
@@ -115,7 +115,7 @@ class _Text:
             self._fill()
 
     def parts(self) -> Iterator[str]:
-        """Yield before each value of a list or object, and return its key; "" in a list."""
+        """Pause at the start of each value of a list or object, and yield its key; "" in a list."""
         end = _ENDS[self._take()]
         if self.peek() == end:
             self._take()
@@ -139,7 +139,7 @@ class _Text:
             except ValueError as error:
                 self._check_can_continue(error)
             else:
-                # A number at the end of the buffer may have more digits.
+                # A number at the end of the buffer may continue in the rest of the file.
                 if end < len(self._buffer) or self._is_at_end:
                     start, self._at = self._at, end
                     return self._repair(value, start)
@@ -154,7 +154,7 @@ class _Text:
             self.value()
 
     def _repair(self, value: object, start: int) -> object:
-        """Decode the value that has just been read again, if it has stray bytes."""
+        """If the value that was just read has stray bytes, correct it and decode it again."""
         if stray_bytes.FOUND.search(self._buffer, start, self._at) is None:
             return value
         try:
@@ -165,7 +165,7 @@ class _Text:
         return _SCANNER.decode(text)
 
     def _check_can_continue(self, error: ValueError) -> None:
-        """Raise an error of the scanner, unless the value may only be incomplete in the buffer."""
+        """Raise an error of the scanner, unless the value may only be incomplete so far."""
         if not isinstance(error, json.JSONDecodeError):
             raise self.bad("a number has too many digits") from error
         is_early = error.pos < len(self._buffer) - _LITERAL and not error.msg.startswith(
@@ -186,12 +186,15 @@ class _Text:
         return str(key)
 
     def _take(self) -> str:
-        """Return the next character and go past it. `peek` has found it."""
+        """Return the next character, which `peek` found, and move past it."""
         self._at += 1
         return self._buffer[self._at - 1]
 
     def _fill(self) -> None:
-        """Read more of the file. Reading as much as there is keeps repeated decoding linear."""
+        """Read more of the file.
+
+        Reading as many characters as the buffer already has keeps repeated decoding linear.
+        """
         self._line += self._buffer.count("\n", 0, self._at)
         rest = self._buffer[self._at :]
         more = self._file.read(max(_CHUNK, len(rest)))

@@ -1,4 +1,4 @@
-"""Describe the users in an export that lists them apart from their comments (pure)."""
+"""Describe the users in an export that lists them separately from the comments (pure)."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -10,10 +10,11 @@ MISSING = "comments whose author is not in the file, imported without the author
 
 
 class ListedUser(NamedTuple):
-    """A user, to whom comments refer by an id.
+    """A user to whom comments refer by an id.
 
-    `account` is empty if only the name identifies the user. `corrections` were necessary to read
-    the user; the report repeats them for each comment, because it counts places in the comments.
+    `account` is empty if only the name identifies the user. `corrections` are the corrections that
+    were needed to read the user. The report counts them for each of the user's comments, because it
+    gives places by comment.
     """
 
     name: str = ""
@@ -24,19 +25,19 @@ class ListedUser(NamedTuple):
 
 
 def corrections(fields: Fields) -> tuple[str, ...]:
-    """Return what was corrected in the record of a user."""
+    """Return what was corrected in a user's record."""
     return tuple(
         remark.what for remark in fields.remarks if isinstance(remark, import_source.Corrected)
     )
 
 
 def omissions(fields: Fields) -> Iterator[import_source.LeftOut]:
-    """Yield the data in the record of a user that is not imported."""
+    """Yield the data in a user's record that is not imported."""
     return (remark for remark in fields.remarks if isinstance(remark, import_source.LeftOut))
 
 
 def author(comment: Fields, key: str | None, users: Mapping[str, ListedUser]) -> ListedUser:
-    """Return the author of a comment, which refers to the user `key`; None is a guest."""
+    """Return the author of a comment that refers to the user `key`; None means a guest."""
     if key is None:
         return ListedUser()
     user = users.get(key)

@@ -1,9 +1,9 @@
-"""Read the fields of one record of JSON or CSV, and correct faults whose meaning is plain.
+"""Read the fields of one JSON or CSV record, and correct faults whose meaning is certain.
 
-Systems with several databases write the same field as a number, a string, or null, so each method
-accepts every form that has only one meaning, and raises `errors.BadImport` for any other value.
-Corrections and left-out data are collected in `remarks`, which the reader of the format yields
-before the record.
+Systems that support several databases write the same field as a number, as a string or as null.
+Each method therefore accepts every form that has only one meaning, and raises `errors.BadImport`
+for any other value. Corrections and left-out data are collected in `remarks`, which the reader of
+the format yields before the record.
 """
 
 import json
@@ -28,31 +28,33 @@ ADDRESSES = "IP addresses"
 NEGATIVE = "negative numbers of votes, read as 0"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Numbers from here on are milliseconds, as seconds they would be after the year 5138, and as
-# milliseconds, smaller ones would be before March 1973.
+# Numbers from this one on are milliseconds. As seconds, they would be after the year 5138; as
+# milliseconds, smaller numbers would be before March 1973.
 _MILLISECONDS = 100_000_000_000
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _TRUE, _FALSE = {"true", "1", "yes"}, {"", "false", "0", "no"}
-# Objects that stand for a text: LeanCloud's dates, and the ids and dates of MongoDB.
+# Keys of objects that wrap a text: LeanCloud's dates, and the ids and dates of MongoDB.
 _WRAPPERS = ("iso", "$oid", "$date", "$numberLong", "$numberInt", "$numberDouble")
 _EXACT = 1 << 53  # Whole numbers below this are exact in floating point.
 _EXAMPLE = "2024-05-01T18:30:00Z"
-_MAX_COUNT = 1_000_000_000  # Votes
+_MAX_COUNT = 1_000_000_000  # Maximum number of votes
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
-# How Go writes a time, such as "2021-10-28 20:50:15.5 +0800 CST m=+0.1".
+# Go's format for times, such as "2021-10-28 20:50:15.5 +0800 CST m=+0.1".
 _GO_TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}(?:\.[0-9]{1,9})?) ([+-][0-9]{4})"
     r"( [A-Z]{1,5}| [+-][0-9]{2,4})?( m=[+-][0-9.]{1,30})?"
 )
-# Anchored, because a search through a long text would take quadratic time.
+# The pattern is anchored, because searching a long text for it would take quadratic time.
 _HOST = re.compile(r"\A[^\s/@:]+\.[^\s/@:.]{2,}(:[0-9]+)?(/\S*)?")
 
 
 class Fields:
-    """The fields of a record. `number` counts the records or lines of the file in `unit`s.
+    """The fields of a record.
 
-    With `has_strays`, some bytes of the record were corrected (`stray_bytes`).
+    `number` is the number of the record or line in the file, counted in `unit`s.
+
+    `has_strays` means that some bytes of the record were corrected (`stray_bytes`).
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Fields:
             self.note_correction(stray_bytes.CORRECTION)
 
     def __contains__(self, name: str) -> bool:
-        """Return whether the record has a value in this field that is not empty."""
+        """Return whether the record has a non-empty value in this field."""
         return self._values.get(name) not in (None, "", [], {})
 
     @property
@@ -81,7 +83,7 @@ class Fields:
         return self._values.keys()
 
     def bad(self, message: str) -> errors.BadImport:
-        """Return the error that this record is invalid."""
+        """Return the error that says why this record is invalid."""
         return errors.BadImport(str(self._path), self.number, message, self._unit)
 
     def note_correction(self, what: str) -> None:
@@ -89,9 +91,10 @@ class Fields:
         self.remarks.append(import_source.Corrected(self.number, what))
 
     def leave_out(self, names: Mapping[str, str], kept: Collection[str] | None = None) -> None:
-        """Note the fields with data that is not imported. `names` maps fields to plural nouns.
+        """Note the fields whose data is not imported. `names` maps fields to plural nouns.
 
-        If `kept` names the fields that are imported, all other fields are noted by their names.
+        If `kept` lists the imported fields, all fields that are in neither are noted by their
+        names.
         """
         others = [] if kept is None else [name for name in self.names if name not in kept]
         for name in dict.fromkeys([*names, *others]):
@@ -100,14 +103,14 @@ class Fields:
                 self.remarks.append(import_source.LeftOut(self.number, what))
 
     def inside(self, name: str) -> "Fields":
-        """Return the fields of an object in this record, with the same remarks."""
+        """Return the fields of an object in this record; they add to the same remarks."""
         value = self._values.get(name)
         if value is not None and not isinstance(value, dict):
             raise self._unfit(name, "a JSON object", value)
         return self._inner(value or {})
 
     def items(self, name: str) -> list["Fields"]:
-        """Return the objects of a list in this record, with the same remarks."""
+        """Return the objects of a list in this record; they add to the same remarks."""
         values = self._values.get(name)
         if values is None:
             return []
@@ -133,7 +136,7 @@ class Fields:
         raise self._unfit(name, "a text", value)
 
     def required_text(self, name: str) -> str:
-        """Return a text without the blanks around it. The field must not be missing or empty."""
+        """Return a text without surrounding blanks. The field must not be missing or empty."""
         text = self.text(name).strip()
         if not text:
             raise self.bad(f'"{name}" is missing')
@@ -145,12 +148,12 @@ class Fields:
         return import_source.checked_id(self._path, self.number, text, self._unit)
 
     def parent(self, name: str) -> str | None:
-        """Return the id of a parent. None, "" and 0 mean a root."""
+        """Return the id of a parent. None, "" and 0 stand for a root."""
         text = self.text(name).strip()
         return None if text in {"", "0"} else text
 
     def is_true(self, name: str) -> bool:
-        """Return a truth value: a boolean, 0 or 1, or their names."""
+        """Return a boolean that is written as a boolean, as 0 or 1, or as a word such as "yes"."""
         value = self._plain(name)
         text = "" if value is None else str(value).strip().lower()
         if text in _TRUE:
@@ -167,7 +170,7 @@ class Fields:
         return max(number, 0)
 
     def score(self, name: str) -> int:
-        """Return a number of votes up minus votes down; 0 if the field is missing or null."""
+        """Return upvotes minus downvotes; 0 if the field is missing or null."""
         value = self._plain(name)
         text = "" if value is None else str(value).strip()
         if not text:
@@ -180,14 +183,14 @@ class Fields:
         return int(number)
 
     def balance(self, name: str) -> tuple[int, int]:
-        """Return the sum of all votes as numbers of up- and downvotes, one of which is 0."""
+        """Return the sum of all votes as up- and downvotes, at least one of which is 0."""
         number = self.score(name)
         return max(number, 0), max(-number, 0)
 
     def size(self, name: str) -> int:
-        """Return the number of different items in a list, which may be written as a text."""
+        """Return the number of different items in a list, which may be encoded as a string."""
         value = self._plain(name)
-        for _ in range(2):  # Twikoo's importer wraps a text in a second text.
+        for _ in range(2):  # Twikoo's importer encodes a string as JSON twice.
             if isinstance(value, str):
                 value = self._decode_json(name, value)
         if value is None:
@@ -197,7 +200,7 @@ class Fields:
         return len({str(item) for item in value})
 
     def website(self, name: str) -> str:
-        """Return a web address. A host without a scheme gets one."""
+        """Return a web address. If a host has no scheme, add one."""
         text = self.text(name).strip()
         if _HOST.fullmatch(text):
             self.note_correction(NO_SCHEME)
@@ -207,8 +210,8 @@ class Fields:
     def moment(self, name: str, *, milliseconds: bool = False) -> datetime | None:
         """Return a time; None if the field is missing or null.
 
-        A time is an ISO date, a date as Go writes it, or a number of seconds since 1970, or of
-        `milliseconds`.
+        A time is an ISO date, a date as Go writes it, or a number of seconds since 1970; with
+        `milliseconds`, a number of milliseconds.
         """
         value = self._plain(name)
         text = "" if value is None else str(value).strip()
@@ -229,7 +232,7 @@ class Fields:
         return moment
 
     def required_moment(self, *names: str, milliseconds: bool = False) -> datetime:
-        """Return the time of the first of these fields that has one."""
+        """Return the time in the first of these fields that contains one."""
         for name in names:
             moment = self.moment(name, milliseconds=milliseconds)
             if moment is not None:
@@ -259,7 +262,7 @@ class Fields:
         return inner
 
     def _plain(self, name: str) -> object:
-        """Return a value without the object that a database wraps around dates and ids."""
+        """Return a value without the object that some databases wrap around dates and ids."""
         value = self._values.get(name)
         for _ in range(2):  # MongoDB wraps a date twice: {"$date": {"$numberLong": "..."}}
             if isinstance(value, dict):

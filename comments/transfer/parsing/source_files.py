@@ -1,7 +1,7 @@
-"""Open the files that formats read, packed with gzip or not, in bounded memory.
+"""Open the files that formats read, compressed with gzip or not, in bounded memory.
 
-`watching` limits how much a packed file may unpack to, and lets a caller do something while a file
-is read: a small packed file can unpack to many gigabytes that contain no comment.
+`watching` limits the size of an unpacked file and reports progress while the file is read. Both are
+necessary because a small packed file can unpack to many gigabytes that contain no comment.
 """
 
 import codecs
@@ -20,13 +20,13 @@ from comments.transfer.parsing import stray_bytes
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# The maximum bytes in one line. One line of JSON has one comment with all its fields.
+# The maximum number of bytes in one line. One line of JSON contains a comment with all its fields.
 MAX_LINE = 8 << 20
 _BOM = codecs.BOM_UTF8
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_CHUNK = 1 << 17  # Bytes that are unpacked at once.
+_CHUNK = 1 << 17  # Bytes to unpack at a time.
 
 
 class _Watch(NamedTuple):
@@ -39,7 +39,7 @@ _WATCH: contextvars.ContextVar[_Watch | None] = contextvars.ContextVar("watch", 
 
 @contextlib.contextmanager
 def watching(most: int, progress: Callable[[], object]) -> Iterator[None]:
-    """Refuse files that have more than `most` bytes, and call `progress` while files are read.
+    """Refuse files with more than `most` bytes, and call `progress` while files are read.
 
     This applies to the files that `open_file` opens inside the `with` block.
     """
@@ -51,7 +51,7 @@ def watching(most: int, progress: Callable[[], object]) -> Iterator[None]:
 
 
 class _WatchedFile(io.RawIOBase):
-    """A file that counts what is read."""
+    """A file that counts the bytes read from it."""
 
     def __init__(self, path: Path, file: io.BufferedIOBase, watch: _Watch) -> None:
         self._path = path
@@ -107,13 +107,13 @@ def _buffered_reader(path: Path, file: io.BufferedReader | gzip.GzipFile) -> io.
 
 @contextlib.contextmanager
 def open_text(path: Path, encoding: str = "") -> Iterator[io.TextIOWrapper]:
-    """Open a text file, which is UTF-8, or UTF-16 with a byte order mark, or has an `encoding`.
+    """Open a text file in UTF-8, in UTF-16 with a byte order mark, or in the given `encoding`.
 
-    Line ends stay as they are, and only a line feed ends a line. Bytes that are not valid become
-    lone surrogates (`stray_bytes`), except in UTF-16.
+    Line ends stay unchanged, and only a line feed ends a line. Invalid bytes become lone surrogates
+    (`stray_bytes`), except in UTF-16.
 
     Raises:
-        errors.BadImport: as `open_file`, or the file is broken UTF-16.
+        errors.BadImport: see `open_file`; also if the file is invalid UTF-16.
     """
     with open_file(path) as file:
         if not encoding:
@@ -127,7 +127,7 @@ def open_text(path: Path, encoding: str = "") -> Iterator[io.TextIOWrapper]:
 
 
 class Line(NamedTuple):
-    """A line with its end, its number from 1, and the number of its stray bytes (`stray_bytes`)."""
+    """A line with its end, its number from 1, and its number of stray bytes (`stray_bytes`)."""
 
     number: int
     text: str
@@ -135,7 +135,7 @@ class Line(NamedTuple):
 
 
 def lines(path: Path) -> Iterator[Line]:
-    """Yield the lines of a file in UTF-8. A byte order mark is dropped."""
+    """Yield the lines of a UTF-8 file. A byte order mark is dropped."""
     number = 0
     with open_file(path) as file:
         while data := file.readline(MAX_LINE + 1):

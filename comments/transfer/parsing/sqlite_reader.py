@@ -1,12 +1,12 @@
-"""Read tables of an SQLite database as streams, without writing anything to it or beside it.
+"""Read tables of an SQLite database as streams; write nothing to the database or its folder.
 
 A database in WAL mode is opened as an immutable file, because SQLite would otherwise create files
-beside it. It must therefore have no log with changes, which it has only while it is in use or after
-a crash.
+beside it. Such a database must have no log file with changes. A log file exists only while the
+database is in use, or after a crash.
 
 A small file can describe many gigabytes, because a column's default value is stored once for all
-rows. Therefore only the wanted columns are read, only ids are sorted, and the size of the file
-limits both the bytes of all values and the number of SQLite's steps.
+rows. Therefore only the wanted columns are read and only ids are sorted, and the size of the file
+limits both the total bytes of all values and the number of steps that SQLite may take.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from comments import errors
 MAGIC = b"SQLite format 3\x00"
 # The maximum number of bytes in one value. Longer values are not comments.
 MAX_VALUE = 1 << 20
-_STEPS = 100_000  # SQLite's steps between two calls of the progress handler.
+_STEPS = 100_000  # Number of SQLite steps between two calls of the progress handler.
 _LEAST_CALLS, _BYTES_PER_CALL = 1000, 1000
-_LEAST_BYTES = 1 << 20  # Bytes that the values in a small file may have.
-WAIT = 5.0  # Seconds for another program to unlock the database
+_LEAST_BYTES = 1 << 20  # Bytes that all values may have in total even if the file is small.
+WAIT = 5.0  # Seconds to wait for another program to unlock the database
 _HEADER = 100  # Bytes
 _WAL = 2  # The read version of a database in WAL mode
 _GZIP = b"\x1f\x8b"
@@ -42,11 +42,11 @@ class Database:
         self._left = path.stat().st_size + _LEAST_BYTES
 
     def columns(self, table: str, required: Collection[str], title: str) -> list[str]:
-        """Return the names of a table's columns, which include the required ones.
+        """Return the names of a table's columns, and check that the required ones are among them.
 
-        `title` names the format in errors.
+        `title` names the format in error messages.
         """
-        # Views and virtual tables run code that the author of the file chose.
+        # Views and virtual tables run code that the author of the file chose, so they are refused.
         is_table = "SELECT 1 FROM sqlite_master WHERE name = ? AND sql LIKE 'CREATE TABLE%'"
         if not self._connection.execute(is_table, (table,)).fetchall():
             raise self._bad(f'the file is not {title}: it has no table "{table}"')
@@ -60,9 +60,9 @@ class Database:
     def rows(
         self, table: str, columns: Collection[str], order: str, *, noted: Collection[str] = ()
     ) -> Iterator[dict[str, object]]:
-        """Yield the rows of a table with these columns, sorted by a column with whole numbers.
+        """Yield rows of a table with these columns, sorted by a column of whole numbers.
 
-        Of the columns that are only `noted`, at most one character of the value is returned.
+        For a column in `noted`, a text or blob is shortened to one character.
         """
         names = ", ".join(
             _shortened_column(column) if column in noted else _quote(column) for column in columns
@@ -94,7 +94,7 @@ def open_database(path: Path) -> Iterator[Database]:
             _limit_steps(connection, path.stat().st_size)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA ignore_check_constraints = ON")
-            # All statements read the state of one moment.
+            # In one transaction, all statements see the state of the same moment.
             connection.execute("BEGIN")
             _check(path, connection)
             yield Database(path, connection)
@@ -131,7 +131,7 @@ def _is_immutable(path: Path) -> bool:
         raise errors.BadImport(str(path), None, reason)
     page = int.from_bytes(header[_PAGE_SIZE], "big")
     pages = int.from_bytes(header[_PAGES], "big")
-    # Old versions of SQLite do not keep the number of pages.
+    # Old versions of SQLite do not maintain the number of pages.
     is_valid = header[_CHANGES] == header[_VALID_FOR]
     if is_valid and size < pages * (1 << 16 if page == 1 else page):
         raise errors.BadImport(
@@ -149,7 +149,7 @@ def _is_immutable(path: Path) -> bool:
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     for (raw,) in connection.execute("PRAGMA quick_check(10)"):
         finding = bytes(raw).decode(errors="replace")
-        # A missing value does no harm: the format decides about it.
+        # A missing value does no harm, because each format handles missing values.
         if finding != "ok" and not finding.startswith("NULL value in "):
             raise _damage_error(path, finding.splitlines()[-1])
 
@@ -168,7 +168,7 @@ def _in_use_error(path: Path, reason: str) -> errors.BadImport:
 
 
 def _limit_steps(connection: sqlite3.Connection, size: int) -> None:
-    """Interrupt statements when all of them together take too many steps for the file's size."""
+    """Interrupt statements if together they take too many steps for the size of the file."""
     left = _LEAST_CALLS + size // _BYTES_PER_CALL
 
     def is_over() -> bool:

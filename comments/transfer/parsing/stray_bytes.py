@@ -1,8 +1,9 @@
 """Decode UTF-8 text with a few stray bytes of a single-byte encoding (pure).
 
-Old systems copied texts between encodings, so exports in UTF-8 can contain an "é" as one byte. A
-single byte that is not UTF-8, between characters that are, is read as Windows-1252. Two such bytes
-in a row may be one character of GBK or Shift-JIS, so nothing is guessed about them.
+Old systems copied texts between encodings, so a UTF-8 export can contain an "é" that is encoded as
+one byte. A single byte that is not valid UTF-8 is read as Windows-1252 if the characters before and
+after it are valid. Two such bytes in a row may be one character of GBK or Shift-JIS, so they are
+not interpreted.
 """
 
 import re
@@ -13,7 +14,7 @@ CORRECTION = "bytes that are not UTF-8, read as Windows-1252"
 _ADVICE = "convert the file to UTF-8, for example with `iconv -f {} -t UTF-8`"
 REFUSAL = f"the text is not UTF-8; {_ADVICE.format('GBK')}"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-# `surrogateescape` decodes the invalid byte 0x80 to U+DC80, and so on.
+# `surrogateescape` decodes the invalid byte 0x80 as U+DC80, 0x81 as U+DC81, and so on.
 FOUND = re.compile("[\udc80-\udcff]+")
 _OFFSET = 0xDC00
 
@@ -22,7 +23,7 @@ def decode(file: str, number: int, data: bytes, unit: str = "line") -> tuple[str
     """Decode a line or field; return its text and the number of stray bytes.
 
     Raises:
-        errors.BadImport: the bytes are not UTF-8, even with stray bytes.
+        errors.BadImport: the bytes are not UTF-8, even if stray bytes are corrected.
     """
     try:
         return data.decode(), 0
@@ -38,10 +39,10 @@ def decode(file: str, number: int, data: bytes, unit: str = "line") -> tuple[str
 
 
 def repair(text: str) -> tuple[str, int]:
-    """Replace the stray bytes in a text that was decoded with `surrogateescape`; count them.
+    """Replace the stray bytes in a text decoded with `surrogateescape`, and count them.
 
     Raises:
-        ValueError: the text has bytes that are not stray bytes.
+        ValueError: the text has invalid bytes that are not stray bytes.
     """
     return FOUND.subn(_cp1252_character, text)
 

@@ -3,11 +3,11 @@
 The file may be compressed with gzip. This module owns the protection against hostile XML. A file
 with a DOCTYPE is refused, so there are no entities to expand or fetch. Depth, text and tokens are
 limited, and elements that were not requested are dropped. Elements with the same name in different
-namespaces are different elements; a file need not declare the usual prefixes of its format.
+namespaces are different elements. A file does not have to declare the usual prefixes of its format.
 
 Parsing is strict, because misreading half of a discussion is worse than refusing the file with a
-line number. Only faults whose meaning is plain are corrected (`xml_repairs`), and each correction
-is reported.
+line number. A fault is corrected only if its meaning is certain (`xml_repairs`), and each
+correction is reported.
 """
 
 import codecs
@@ -24,17 +24,17 @@ from comments import errors
 from comments.transfer import import_source
 from comments.transfer.parsing import html_references, source_files, stray_bytes, xml_repairs
 
-# The maximum number of nested elements. Exports nest about six.
+# The maximum number of nested elements. Real exports nest about six elements.
 MAX_DEPTH = 100
 # The maximum number of characters in one field. Other code checks the limits for stored comments.
 MAX_TEXT = 1_000_000
-# The maximum bytes in one tag, comment or processing instruction, which the parser buffers as a
-# whole.
+# The maximum number of bytes in one tag, comment or processing instruction; the parser buffers each
+# of them as a whole.
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
-_MOST_NAMES = 1_000  # Maximum number of element names whose short names are kept.
+_MOST_NAMES = 1_000  # Maximum number of element names whose short names are cached.
 _XMLNS = "xmlns"
-# What to do about errors whose text does not say it.
+# Advice for errors whose message does not say what to do.
 _ADVICE = {
     expat.errors.XML_ERROR_SYNTAX: "the file is not XML",
     expat.errors.XML_ERROR_TAG_MISMATCH: (
@@ -46,7 +46,7 @@ _ADVICE = {
     ),
 }
 _CUT_OFF = "the file ends too early. Download or export it again"
-# Errors at the end of a file that is incomplete.
+# Errors at the end of an incomplete file.
 _OF_CUT_OFF = {
     expat.errors.XML_ERROR_NO_ELEMENTS,
     expat.errors.XML_ERROR_UNCLOSED_TOKEN,
@@ -56,7 +56,7 @@ _DECLARATION = re.compile(r"<\?xml\s")
 _ENCODING = re.compile(rb"""<\?xml\s[^<>]{0,200}?encoding\s{0,9}=\s{0,9}["']([^"'<>]{1,99})""")
 _UTF_8 = "utf-8-sig"
 _UTF_16 = {b"<\0": "utf-16-le", b"\0<": "utf-16-be", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-# Encodings in which plain letters stand for others.
+# Encodings in which ASCII bytes do not always stand for ASCII characters.
 _ESCAPES = {"utf-7", "hz", "unicode-escape", "raw-unicode-escape", "punycode", "idna"}
 _SHOWN = 40  # Maximum number of characters of a name in an error message.
 _ADVICE_ON_ENCODING = (
@@ -70,8 +70,8 @@ AFTER = "text after the end of the document, ignored"
 class Element(msgspec.Struct):
     """A record in the file.
 
-    `serial` is the record's number; `inside` is the serial of the enclosing record. `depth` counts
-    the elements around it, with itself.
+    `serial` is the record's number; `inside` is the serial of the enclosing record. `depth` is the
+    number of open elements, including this one.
 
     The keys of `fields` are paths within the record: `author/name` is element text, `parent@id`
     an attribute.
@@ -91,11 +91,11 @@ class Element(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """The records and fields to read from a format.
+    """The records and fields to read from files of a format.
 
-    `name` converts a qualified name ("namespace local") to the short name, or to "" for elements to
-    be ignored. `records` maps paths of short names, starting at the root, to the requested fields.
-    `prefixes` are the usual prefixes of namespaces, for files that do not declare them.
+    `name` converts a qualified name ("namespace local") to its short name, or to "" if the element
+    is to be ignored. `records` maps paths of short names, starting at the root, to the requested
+    fields. `prefixes` are the usual prefixes of namespaces, for files that do not declare them.
     """
 
     title: str
@@ -106,7 +106,7 @@ class Shape:
 
 
 def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected]:
-    """Yield each record in a file when the record ends, and the corrections of the file."""
+    """Yield each record when it ends, and the corrections made to the file."""
     encoding = _encoding(path, shape.root)
     with source_files.open_text(path, encoding) as file:
         head = file.read(_CHUNK)
@@ -118,7 +118,7 @@ def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected
             yield import_source.Corrected(1, BEFORE)
         chunk = head[start:]
         while chunk:
-            # Stray bytes at the end may continue in the next chunk.
+            # Stray bytes at the end of a chunk may continue in the next chunk.
             while stray_bytes.FOUND.match(chunk[-1]) and (more := file.read(1)):
                 chunk += more
             if encoding != _UTF_8:
@@ -130,7 +130,7 @@ def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected
 
 
 def _encoding(path: Path, root: str) -> str:
-    """Return the encoding of a file: that of its byte order mark, or else the declared one."""
+    """Return the encoding of a file: from its byte order mark, otherwise from its declaration."""
     with source_files.open_file(path) as file:
         head = file.read(_CHUNK)
     is_wide = head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
@@ -138,7 +138,7 @@ def _encoding(path: Path, root: str) -> str:
         return _UTF_16[head[:2]]
     if head.startswith(codecs.BOM_UTF8):
         return _UTF_8
-    before = head.partition(f"<{root}".encode())[0]  # Texts may quote other declarations.
+    before = head.partition(f"<{root}".encode())[0]  # A text may quote a declaration.
     declared = _ENCODING.search(before)
     name = _UTF_8 if declared is None else declared[1].decode("latin-1")
     name = "utf-32" if is_wide else name
@@ -171,7 +171,7 @@ def _check(path: Path, encoding: str, line: int, chunk: str) -> None:
 
 
 class _Builder:
-    """Corrects a text, and converts the parser's events to records."""
+    """Corrects text, and converts the parser's events to records."""
 
     def __init__(self, file: str, shape: Shape, first_line: int) -> None:
         self._first_line = first_line
@@ -179,7 +179,7 @@ class _Builder:
         self._shape = shape
         self._scopes: list[Mapping[str, str]] = [{**shape.prefixes, "": "", "xml": "xml"}]
         self._short = functools.lru_cache(_MOST_NAMES)(shape.name)
-        self._paths: list[str] = []  # Of the open elements, as short names from the root.
+        self._paths: list[str] = []  # Short names of the open elements, from the root
         self._open: list[Element] = []
         self._field: str | None = None
         self._field_depth = 0
@@ -190,11 +190,11 @@ class _Builder:
         self._done: list[Element | import_source.Corrected] = []
         self._repairs = xml_repairs.XmlRepairs(file, first_line, self._done.append)
         self._is_closed = False  # Whether the root element has ended.
-        self._after: str | None = None  # What follows it, if that is something else.
+        self._after: str | None = None  # Text after the root element, if it is invalid.
         self._parser = self._new_parser()
 
     def _new_parser(self) -> expat.XMLParserType:
-        parser = expat.ParserCreate("utf-8")  # Whatever the file declares.
+        parser = expat.ParserCreate("utf-8")  # Not the declared encoding.
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
@@ -271,7 +271,7 @@ class _Builder:
             self._read_tag(path, attributes)
 
     def _scope(self, attributes: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the namespaces of prefixes in an element with these attributes."""
+        """Return the namespaces of all prefixes inside an element with these attributes."""
         declared = {
             name.removeprefix(_XMLNS).removeprefix(":"): value
             for name, value in attributes.items()
@@ -282,7 +282,7 @@ class _Builder:
     def _qualified_name(self, name: str) -> str:
         """Return a name as "namespace local", or "" if the file does not declare its prefix.
 
-        Names without a namespace stay as they are.
+        Names without a namespace do not change.
         """
         prefix, _, local = name.rpartition(":")
         namespace = self._scopes[-1].get(prefix)

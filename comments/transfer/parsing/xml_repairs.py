@@ -1,16 +1,16 @@
-"""Correct common faults of XML exports before the parser reads them, as a stream of text.
+"""Correct common faults in the text of XML exports, as a stream, before the parser reads it.
 
 - Stray bytes of a single-byte encoding are read as Windows-1252 (`stray_bytes`).
 - Control characters, which XML does not allow, are removed.
 - `]]>` in a text is kept as text, although the exporter did not escape it.
 - A bare `&` is kept as text, and entities of HTML (`&nbsp;`) become their characters. References
-  that XML does not allow (`&#8;`) are kept as text too; `xml_reader` corrects them in fields.
+  that XML does not allow (`&#8;`) are also kept as text; `xml_reader` corrects them in fields.
 
-A library that recovers from errors (libxml2) would instead drop what it cannot read: of a section
-with a control character, the whole text.
+A library that recovers from errors, such as libxml2, would instead drop what it cannot read; for a
+section with a control character, it would drop the whole text.
 
 If a file is already well-formed and has no DOCTYPE, the corrections do not change what the parser
-reads. Lines keep their numbers.
+reads. Line numbers do not change.
 """
 
 import html.entities
@@ -22,9 +22,10 @@ from comments import errors
 from comments.transfer import import_source
 from comments.transfer.parsing import stray_bytes
 
-# The maximum number of characters of a section, which may have pasted images, and of a comment.
+# The maximum number of characters in a CDATA section, which may contain pasted images, and in a
+# comment.
 MOST, _MOST_OF_COMMENT = 16_000_000, 2_000_000
-_AHEAD = 1 << 16  # The characters after `]]>` in which another `]]>` is searched.
+_AHEAD = 1 << 16  # Number of characters after a `]]>` that are searched for another `]]>`.
 _OPENING = re.compile(r"<!\[CDATA\[|<!--")
 _MARKUP = re.compile(r"<!\[CDATA\[|<!--|<\?")
 _CLOSING = re.compile(r"</([^\s<>]{1,200})")
@@ -42,24 +43,27 @@ BRACKETS = '"]]>" that was not escaped, read as text'
 ENTITIES = "HTML entities that XML does not define (such as &nbsp;), read as characters"
 AMPERSANDS = '"&" that was not escaped, read as text'
 
-# Returns what replaces a match, and the correction, which is "" if there is none.
+# Returns the replacement for a match, and the name of the correction; "" if there is none.
 _Replace = Callable[[re.Match[str]], tuple[str, str]]
 
 
 class XmlRepairs:
-    """The corrections of one file, whose text begins on `line`. They are told to `note`."""
+    """The corrections of one file, whose text begins on `line`.
+
+    Each correction is passed to `note`.
+    """
 
     def __init__(
         self, file: str, line: int, note: Callable[[import_source.Corrected], None]
     ) -> None:
         self._file = file
-        self._line = line  # Of the text that is passed on next.
-        self._fed = line  # Of the text that is fed next.
+        self._line = line  # Line of the text that is passed on next
+        self._fed = line  # Line of the text that is fed next
         self._tell = note
         self._rest = ""
 
     def feed(self, text: str, *, is_last: bool = False) -> str:
-        """Return the corrected next text; some of it is kept until a later call.
+        """Return the corrected text; its end may be held back until a later call.
 
         Raises:
             errors.BadImport: the text has several stray bytes in a row, or an endless section.
@@ -105,7 +109,7 @@ class XmlRepairs:
         return text
 
     def _replace(self, pattern: re.Pattern[str], replace: _Replace, text: str, line: int) -> str:
-        """Replace what matches in a text that begins on a line, and note the corrections."""
+        """Replace each match in a text that begins on this line, and note the corrections."""
         place = 0
 
         def replacement(match: re.Match[str]) -> str:
@@ -147,11 +151,11 @@ def _escape(match: re.Match[str]) -> tuple[str, str]:
 
 
 def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
-    """Return the end of a section or comment; None if that is not known yet.
+    """Return the end of a section or comment; None if the end is not known yet.
 
-    A `]]>` before another one does not end a section, unless the second one belongs to other
-    markup, because `]]>` is not allowed outside of sections, or to a later element of the same
-    name.
+    If another `]]>` follows a `]]>`, the first one does not end the section, because `]]>` is not
+    allowed outside of sections. There are two exceptions: the second one belongs to other markup,
+    or to a later element of the same name.
     """
     is_comment = opening[0] == "<!--"
     end = data.find("-->" if is_comment else "]]>", opening.end())
@@ -170,7 +174,7 @@ def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
 
 
 def _whole(data: str, at: int) -> int:
-    """Return the end of text that is neither in an open section nor part of a token."""
+    """Return the end of the text that precedes an open section or an incomplete token."""
     opening = _OPENING.search(data, at)
     if opening is None:
         opening = _PARTIAL.search(data, max(at, len(data) - _LONGEST_PARTIAL))

@@ -1,11 +1,11 @@
 """Propose mappings for hosts that are not among the site's origins (pure).
 
-A host is mapped to the origin that has the same paths. Without such paths, a host is mapped if it
-differs from an origin only by "www.". If the site has one origin, local hosts and stages
-("staging.") are mapped too, and the main host if the file has no page of the origin.
-Origins on local hosts are for test pages, so they count only if the site has no other origin.
-Copies that search engines and archives made are never mapped, because their paths are not those of
-the pages.
+A host is mapped to the origin that has the same paths. If no paths are the same, a host is mapped
+to an origin that differs from it only by "www.". If the site has only one origin, local hosts and
+staging hosts ("staging.") are mapped to it too. The main host is also mapped to it if the file has
+no page of the origin. Origins on local hosts are for test pages, so they count only if the site has
+no other origin. Hosts of search engines and archives are never mapped, because the paths of their
+copies are not the paths of the original pages.
 """
 
 import posixpath
@@ -17,7 +17,7 @@ from comments.domain.text.addresses import host_names
 from comments.transfer.checking.import_report import quantity
 from comments.transfer.proposals.imported_pages import ImportedPage, Proposal, examples, mapping
 
-# Hosts of search engines, translators and archives, and the ends of the names of such hosts.
+# Hosts of search engines, translators and archives, and suffixes of such hosts.
 _COPIES = {
     "archive.is", "archive.org", "archive.ph", "archive.today", "cc.bingj.com",
     "translate.google.com", "web.archive.org", "www.google.com",
@@ -29,7 +29,7 @@ _STAGES = {"beta", "dev", "preview", "stage", "staging", "test"}
 
 
 class _Origin(NamedTuple):
-    """An origin's host, and paths that it has, which the file has at the host `source`."""
+    """An origin's host, and its paths, which the file contains under the host `source`."""
 
     host: str
     source: str
@@ -39,9 +39,9 @@ class _Origin(NamedTuple):
 def propose(
     pages: Iterable[ImportedPage], origins: Sequence[str], others: Iterable[str] = ()
 ) -> Iterator[Proposal]:
-    """Yield a proposal for each foreign host, starting with the host with most comments.
+    """Yield a proposal for each foreign host, in descending order of the number of comments.
 
-    `others` are canonical addresses of pages without comments, whose paths are known too.
+    `others` are canonical addresses of pages without comments; their paths count too.
     """
     paths: dict[str, set[str]] = defaultdict(set)
     for other in others:
@@ -55,7 +55,7 @@ def propose(
     hosts = sorted(by_host.keys() - own, key=lambda host: (-_comments(by_host[host]), host))
     known = [_Origin(host, host, paths[host]) for host in own]
     if len(known) == 1 and not known[0].paths:
-        # The file has no page of the origin: its pages probably have the paths of the main host.
+        # The file has no page of the origin, so its pages probably have the paths of the main host.
         usable = [host for host in hosts if not _is_copy(host)]
         main = next(
             (host for host in usable if not host_names.is_local(host)), next(iter(usable), "")
@@ -95,9 +95,9 @@ def _proposal(host: str, pages: list[ImportedPage], known: list[_Origin]) -> Pro
 
 
 def _match(origin: _Origin, paths: list[str]) -> tuple[int, _Origin, str, str]:
-    """Find the beginning of the paths to replace, so that most of them are paths of the origin.
+    """Find which beginning of the paths to replace so that most of them become paths of the origin.
 
-    Return the number of these paths, the origin, and both beginnings ("" for none).
+    Return the number of paths that match, the origin, and the old and new beginning ("" for none).
     """
     beginnings = ["", *_beginnings(paths)]
     others = ["", *_beginnings(sorted(origin.paths))]
@@ -111,7 +111,7 @@ def _match(origin: _Origin, paths: list[str]) -> tuple[int, _Origin, str, str]:
 
 
 def _beginnings(paths: list[str]) -> list[str]:
-    """Return the first and the first two segments, if all of several paths begin with them."""
+    """Return the first segment and the first two, if several paths all begin with them."""
     if len(paths) < 2:  # noqa: PLR2004 - with one path, anything would be common
         return []
     common = posixpath.commonpath(paths).split("/")[1:3]

@@ -6,13 +6,14 @@ from typing import NamedTuple
 from comments import errors
 from comments.transfer.checking import page_mapping
 
-MOST_EXAMPLES = 3  # Paths or addresses that a reason names.
+MOST_EXAMPLES = 3  # Maximum number of paths or addresses that a reason names.
 
 
 class ImportedPage(NamedTuple):
     """A page with comments: its address in the file, and the thread that it becomes.
 
-    Both are canonical (`thread_ids`). `comments` is the number of comments of the whole thread.
+    The address and the thread id are canonical (`thread_ids`). `comments` is the number of comments
+    in the whole thread.
     """
 
     address: str
@@ -31,16 +32,16 @@ class ImportedPage(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A mapping and the reason for it; without a mapping, the reason why none is proposed."""
+    """A mapping and its reason; if `mapping` is empty, the reason why none is proposed."""
 
     mapping: str
     reason: str
 
 
 def mapping(old: str, new: str) -> str:
-    """Return the shortest text that maps an address to another one; "" if there is none.
+    """Return the shortest text that maps one address to another; "" if there is none.
 
-    Addresses may contain `=`, so a scheme may have to show where the new one begins.
+    Addresses may contain `=`, so the new address may need a scheme to show where it begins.
     """
     for text in (f"{old}={new}", f"{old}=https://{new}"):
         with contextlib.suppress(errors.ImportRefused):
@@ -51,7 +52,7 @@ def mapping(old: str, new: str) -> str:
 
 
 def examples(texts: list[str]) -> str:
-    """Return the first of several texts, without characters that could change a terminal."""
+    """Return the first of several texts, without characters that could control a terminal."""
     more = len(texts) - MOST_EXAMPLES
     shown = ", ".join(texts[:MOST_EXAMPLES]) + (f" and {more} more" if more > 0 else "")
     return "".join(c if c.isprintable() else "\ufffd" for c in shown)

@@ -1,4 +1,4 @@
-"""Collect the proposed mappings for a checked export, and print them as options."""
+"""Collect the proposed mappings for a checked export, and print them as command options."""
 
 import shlex
 from collections import Counter
@@ -18,14 +18,14 @@ from comments.transfer.proposals.imported_pages import (
     examples,
 )
 
-_SHOWN = 20  # The maximum number of proposals, and of reasons without a proposal.
+_SHOWN = 20  # The maximum number of proposals, and also of reasons without a proposal.
 _LONGEST = 300  # The maximum number of characters of a reason.
 
 
 def propose(
     threads: Sequence[source_pages.PlannedThread], site: records.Site, others: Iterable[str] = ()
 ) -> list[Proposal]:
-    """Return proposals for the threads of an export, which the site's rules have named.
+    """Return proposals for the threads of an export; their names follow the site's rules.
 
     `others` are addresses of pages without comments.
     """
@@ -51,7 +51,7 @@ def propose(
 
 
 def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
-    """Yield the proposals as text: options for the command, then what has none and why."""
+    """Yield the proposals as text: the options, then the pages without one and the reasons."""
     proposed = [proposal for proposal in proposals if proposal.mapping]
     others = [proposal.reason for proposal in proposals if not proposal.mapping]
     if proposed:
@@ -85,7 +85,7 @@ def _copies(
     site: records.Site,
     mapped: Callable[[str], str],
 ) -> Iterator[Proposal]:
-    """Propose to merge two pages if half of the smaller one's comments are also on the other."""
+    """Propose to merge pages if half of the smaller one's comments are also on the other."""
     sizes = {thread.name.id: len(thread.nodes) for thread in threads if any(_pages(thread, site))}
     pairs: Counter[tuple[str, ...]] = Counter()
     for thread in threads:
@@ -112,7 +112,7 @@ def _canonical(link: str, site: records.Site) -> str:
 def _queries(
     threads: Sequence[source_pages.PlannedThread], site: records.Site
 ) -> Iterator[Proposal]:
-    """Explain how to keep pages apart that differ only in a query which the site ignores."""
+    """Explain how to separate pages that differ only in a query that the site ignores."""
     for thread in threads:
         links = [link for link in thread.links if _canonical(link, site)]
         queries = {page_twins.parts_without_tracking(_query(link)) for link in links}
@@ -120,7 +120,7 @@ def _queries(
         ignored = {unquote(part.partition("=")[0]) for part in parts} - set(site.query_keys)
         keys = sorted(key for key in ignored if _is_key(key))[:MOST_EXAMPLES]
         if len(queries) > 1 and keys:
-            # The option replaces the site's keys.
+            # The option replaces all query keys of the site, so it repeats the present ones.
             options = " ".join(
                 f"--query-key {shlex.quote(key)}" for key in (*site.query_keys, *keys)
             )
@@ -133,7 +133,7 @@ def _queries(
 
 
 def _is_key(text: str) -> bool:
-    """Tell whether a site can have this query key, and a terminal can show it."""
+    """Return whether a site can have this query key and a terminal can show the key."""
     try:
         return bool(thread_ids.checked_query_keys([text])) and text.isprintable()
     except errors.BadInput:

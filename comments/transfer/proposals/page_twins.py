@@ -1,9 +1,9 @@
-"""Propose mappings for pages with several addresses on one host (pure).
+"""Propose mappings for pages that have several addresses on one host (pure).
 
 Thread ids already ignore the scheme, most queries and, by default, slashes at the end of a path
-(`thread_ids`). This module finds what they keep apart: slashes if the site keeps them, doubled
-slashes, files that servers add to a folder (`index.html`), and parameters that track visitors, if
-the site's query keys contain them.
+(`thread_ids`). This module finds addresses that thread ids still distinguish: trailing slashes if
+the site keeps them, doubled slashes, file names that servers add to a folder (`index.html`), and
+tracking parameters if the site's query keys contain them.
 """
 
 from collections import defaultdict
@@ -21,9 +21,9 @@ _TRACKING = {
 def propose(
     pages: Iterable[ImportedPage], mapped: Callable[[str], str] = str
 ) -> Iterator[Proposal]:
-    """Yield a mapping for each address that is not the main one of its page.
+    """Yield a mapping for each address that is not the main address of its page.
 
-    `mapped` applies the mappings that are proposed for hosts.
+    `mapped` applies the mappings that were proposed for hosts.
     """
     groups: dict[str, dict[str, list[ImportedPage]]] = defaultdict(lambda: defaultdict(list))
     for page in pages:
@@ -41,7 +41,7 @@ def propose(
 
 
 def _main_address(group: dict[str, list[ImportedPage]]) -> str:
-    """Return the address to keep: the plain one with most comments, or else a plainer one."""
+    """Return the address to keep: the plain one with the most comments, or else a plainer form."""
     plain = [target for target in group if not _reason(target)]
     best = max(plain or group, key=lambda target: (_comments(group[target]), target))
     return _without_tracking(_single_slashes(best))

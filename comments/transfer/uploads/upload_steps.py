@@ -1,9 +1,10 @@
 """Check and import uploaded files.
 
 `do_next_step` does one step for one upload: it checks the file, or imports it after an owner has
-confirmed the report. A claim keeps other processes away (`upload_store`). If the process ends in
-the middle, another one begins the step again after the claim; an import then adds only what is
-missing. A process that was suspended for longer than its claim ends its step as soon as it goes on.
+confirmed the report. While a process has claimed an upload, other processes leave it alone
+(`upload_store`). If a process ends in the middle of a step, another process repeats the step once
+the claim has expired; a repeated import adds only what is missing. If a process is suspended for
+longer than its claim, it ends its step as soon as it resumes.
 """
 
 import logging
@@ -25,12 +26,12 @@ from comments.transfer.uploads import upload_store, working_folder
 from comments.transfer.uploads.upload_store import ProposedMapping, Upload, UploadState
 from comments.transfer.verification import import_verification
 
-_MOST_LINES = 300  # Lines of a report that are kept.
-_MOST_PROPOSED = 20  # Proposals that are kept.
-_LONGEST = 300  # Characters of a reason that are kept.
-# The most bytes of an unpacked file: exports are packed to a tenth of their size.
+_MOST_LINES = 300  # Maximum number of stored lines of a report.
+_MOST_PROPOSED = 20  # Maximum number of stored proposals.
+_LONGEST = 300  # Maximum number of characters of a stored reason.
+# The maximum number of bytes of an unpacked file. Exports shrink to about a tenth when packed.
 _MOST_UNPACKED = 10 * upload_store.MOST_BYTES
-_RENEW = timedelta(seconds=15)  # A claim is moved forward at most this often.
+_RENEW = timedelta(seconds=15)  # A claim is extended at most this often.
 
 _log = logging.getLogger("flatthread")
 
@@ -42,7 +43,7 @@ def _now() -> datetime:
 
 
 class Stopped(Exception):
-    """The process ends; another one continues the upload."""
+    """The process is ending; another process will continue the upload."""
 
 
 def do_next_step(
@@ -50,11 +51,11 @@ def do_next_step(
 ) -> bool:
     """Do the next step of a site's upload; return False if there is none, or it is claimed.
 
-    `is_open` is asked between batches; when it returns False, the step stops.
+    `is_open` is called between batches; when it returns False, the step stops.
 
     Raises:
         Stopped: `is_open` returned False.
-        errors.Overloaded: the store is busy; the step can begin again after the claim.
+        errors.Overloaded: the store is busy; the step can be repeated once the claim has expired.
     """
     upload = upload_store.claim(site, clock())
     if upload is None:
@@ -93,13 +94,13 @@ def _refuse(upload: Upload, claim: "_Claim", **reason: str) -> None:
 
 
 def _postpone(upload: Upload, claim: "_Claim") -> None:
-    """Keep a file that an owner wants to import while an undo runs."""
+    """Keep a file whose import was confirmed while an undo is running."""
     checked, undoing = UploadState.CHECKED, upload_store.Failure.UNDOING
     upload_store.record(upload, now=claim.now(), state=checked, failure=undoing)
 
 
 class _Claim:
-    """A claimed upload, whose claim moves forward while the work goes on."""
+    """A claimed upload; its claim is extended while the work continues."""
 
     def __init__(self, upload: Upload, clock: Clock, is_open: Callable[[], bool]) -> None:
         self._upload = upload
@@ -108,7 +109,7 @@ class _Claim:
         self._renewed = clock()
 
     def renew(self, _done: int = 0) -> None:
-        """Move the claim forward, or end it if the process stops."""
+        """Extend the claim; if the process is stopping, end the claim and raise `Stopped`."""
         if not self._is_open():
             upload_store.record(self._upload, now=self.now())
             raise Stopped
@@ -151,7 +152,7 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
 
 
 def _earlier_mappings(upload: Upload, system: str) -> tuple[ProposedMapping, ...]:
-    """Return the page mappings of the latest import of the same system, if it had some."""
+    """Return the page mappings of the latest import from the same system; empty if it had none."""
     for earlier in import_journal.recent_imports(upload.site):
         if earlier.system == system and earlier.undone is None:
             return tuple(ProposedMapping(text, "", earlier.file) for text in earlier.mapping)
@@ -159,7 +160,7 @@ def _earlier_mappings(upload: Upload, system: str) -> tuple[ProposedMapping, ...
 
 
 def _proposed_mappings(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, ...]:
-    """Return the proposals with a mapping, then what has none and why, up to a maximum of each."""
+    """Return the proposals with a mapping, then those with only a reason, limited in number."""
     with_mapping = [proposal for proposal in proposals if proposal.mapping][:_MOST_PROPOSED]
     without = [proposal for proposal in proposals if not proposal.mapping][:_MOST_PROPOSED]
     return tuple(

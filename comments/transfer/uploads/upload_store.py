@@ -1,4 +1,4 @@
-"""The uploaded file of a site, and how far its import is.
+"""Store the uploaded file of a site, and the progress of its import.
 
 This module owns the kind ImportPart and the Job rows of uploads. A site has at most one upload; a
 new one replaces it. Browsers send the file in parts that fit into a request body, so proxies and
@@ -8,11 +8,11 @@ App Engine need no higher limit for bodies.
     ImportPart  key: "{site id}/{upload id}/{number of the part}"; `content` is the part, encrypted
                 and in base64
 
-A part is stored in a transaction that reads the upload, so no part is left behind by an upload that
-was replaced. One process at a time changes an upload that is worked on: it claims the upload until
-a time, and moves that time forward while it works. A claim also ends with its process, as far as
-another process on the same machine can tell. Each claim has an id, so a process whose claim expired
-and was given to another one changes nothing any more.
+Each transaction that stores a part also reads the upload, so an upload that was replaced leaves no
+parts behind. Only one process at a time works on an upload: it claims the upload until a certain
+time, and extends the claim while it works. A claim also ends when its process ends, if another
+process on the same machine can detect this. Each claim has an id. If a claim expires and another
+process claims the upload, the first process can therefore no longer change it.
 """
 
 import base64
@@ -37,21 +37,22 @@ _OWNER = "upload_store"
 _JOBS = "upload/"
 _BEHIND = "\U0010ffff"
 _PURPOSE = "uploaded export"
-MOST_BYTES = 100_000_000  # Larger files are imported on the command line.
-# Bytes in one part. Encrypted and in base64, it has to fit into one row of the store.
+MOST_BYTES = 100_000_000  # Larger files must be imported on the command line.
+# Maximum number of bytes in one part. A part has to fit into one row of the store after it is
+# encrypted and encoded in base64.
 _MOST_IN_PART = 500_000
-_LONGEST_NAME = 60  # Characters, because file systems accept names of up to 255 bytes.
+_LONGEST_NAME = 60  # Characters; file systems accept names of up to 255 bytes.
 KEPT = timedelta(days=1)  # An upload that nobody confirms is deleted after this time.
 CLAIM = timedelta(seconds=60)
-MOST_LOST = 5  # Claims of one upload that may expire because their processes ended.
+MOST_LOST = 5  # Number of claims of one upload that may be lost because their processes ended.
 _AT_ONCE = 100  # Maximum number of parts that one transaction deletes.
 
 
 class UploadState(enum.StrEnum):
-    """How far an upload is. The states are stored as text.
+    """The progress of an upload. The states are stored as text.
 
     A worker moves `CHECKING` to `CHECKED` or `REFUSED`, and `IMPORTING` to `DONE` or `REFUSED`.
-    Parts exist only before `DONE` and `REFUSED`.
+    Parts are stored only until the state becomes `DONE` or `REFUSED`.
     """
 
     RECEIVING = "receiving"
@@ -66,10 +67,10 @@ _ENDED = {UploadState.DONE, UploadState.REFUSED}
 
 
 class Failure(enum.StrEnum):
-    """Why a file cannot be imported, if no place in the file is wrong.
+    """Why a file cannot be imported when the reason is not a place in the file.
 
-    `FORMAT`: no format recognizes the file. `SECRET`: the service's secret has changed. `ERROR`:
-    the log describes an error. `UNDOING`: an earlier import is being undone.
+    `FORMAT`: no format recognizes the file. `SECRET`: the service's secret has changed. `ERROR`: an
+    error that the log describes. `UNDOING`: an earlier import is being undone.
     """
 
     FORMAT = "format"
@@ -83,9 +84,12 @@ class ClaimLost(Exception):
 
 
 class ProposedMapping(msgspec.Struct, frozen=True):
-    """A proposed page mapping and its reason; or why there is none, with an empty `mapping`.
+    """A proposed page mapping and its reason.
 
-    If an earlier import used the mapping, `file` is the name of its file, and there is no reason.
+    If `mapping` is empty, the reason says why there is none.
+
+    If an earlier import used the mapping, `file` is the name of that import's file, and there is no
+    reason.
     """
 
     mapping: str
@@ -96,15 +100,15 @@ class ProposedMapping(msgspec.Struct, frozen=True):
 class Upload(msgspec.Struct, frozen=True):
     """An uploaded file.
 
-    `size` is the length of the file in bytes, and `part` that of each part but the last. `system`
-    is the recognized format, and `report` contains the lines of the report about the file. `added`
-    and `present` are the numbers of comments that the import added, and that existed before.
-    `explained` and `unexplained` are the numbers of differences that the verification found.
-    `problem` says why a file was refused or cannot be imported as it is, and `failure` names a
-    reason of another kind (`Failure`). `mapping` contains page mappings as on the command line.
-    `claimed` is the time until which a process has claimed the work, `holder` the id of this claim,
-    `process` the mark of the process (`import_process`), and `lost` the number of claims that ended
-    without a result.
+    `size` is the length of the file in bytes, and `part` is the length of each part except the
+    last. `system` is the recognized format, and `report` contains the lines of the report about the
+    file. `added` is the number of comments that the import added, and `present` the number of those
+    that already existed. `explained` and `unexplained` are the numbers of differences that the
+    verification found. `problem` says why a file was refused, or why it cannot be imported
+    unchanged; `failure` names a reason that lies outside the file (`Failure`). `mapping` contains
+    page mappings in the form used on the command line. `claimed` is the time until which a process
+    has claimed the work, `holder` is the id of this claim, `process` is the mark of the process
+    (`import_process`), and `lost` is the number of claims that ended without a result.
     """
 
     id: str
@@ -147,7 +151,7 @@ def get(site: str) -> Upload | None:
 
 
 def waiting_sites(now: datetime) -> list[str]:
-    """Return the sites with an upload that no process works on."""
+    """Return the sites whose upload has work to do and is not claimed."""
     return [upload.site for upload in _all_uploads() if _is_waiting(upload, now)]
 
 
@@ -175,7 +179,7 @@ def receive(
     """Store a part. After the last missing part has been sent, call `finish`.
 
     Raises:
-        errors.Conflict: the upload was replaced, or needs no parts any more.
+        errors.Conflict: the upload was replaced, or no longer needs parts.
         errors.BadInput: the part does not belong to the file, or has the wrong length.
     """
     sealed = encryption.seal(base64.b64encode(data).decode(), _PURPOSE, secret, now=now)
@@ -194,7 +198,7 @@ def receive(
 
 
 def finish(site: str, upload_id: str, *, now: datetime) -> None:
-    """Let a worker check the file. Calling this again has no effect.
+    """Let a worker check the file, once all parts are stored. Calling this again has no effect.
 
     Raises:
         errors.Conflict: the upload was replaced, or parts are missing.
@@ -216,17 +220,17 @@ def check_again(site: str, upload_id: str, mapping: tuple[str, ...], *, now: dat
     """Let a worker check a file again, with other page mappings.
 
     Raises:
-        errors.Conflict: the upload was replaced, or is not checked.
+        errors.Conflict: the upload was replaced, or its file is not in the state "checked".
     """
     checking = UploadState.CHECKING
     _change(site, upload_id, UploadState.CHECKED, at=now, state=checking, mapping=mapping)
 
 
 def confirm(site: str, upload_id: str, act: audit_log.Act, *, now: datetime) -> None:
-    """Let a worker import a checked file, and note it in the audit log.
+    """Let a worker import a checked file, and record this in the audit log.
 
     Raises:
-        errors.Conflict: the upload was replaced, or is not checked.
+        errors.Conflict: the upload was replaced, or its file is not in the state "checked".
     """
 
     def body() -> None:
@@ -241,10 +245,10 @@ def confirm(site: str, upload_id: str, act: audit_log.Act, *, now: datetime) -> 
 
 
 def discard(site: str, upload_id: str = "") -> None:
-    """Delete the upload of a site and its parts, or only the upload with this id.
+    """Delete a site's upload with its parts; with an id, only if the upload has this id.
 
-    The upload first refuses further parts, so a process that dies here leaves an upload that
-    `expire` deletes.
+    First the upload is changed to refuse further parts. If the process is killed after that,
+    `expire` deletes the rest.
 
     Raises:
         errors.Conflict: the file is being imported.
@@ -273,15 +277,15 @@ def discard(site: str, upload_id: str = "") -> None:
 def claim(site: str, now: datetime) -> Upload | None:
     """Claim an upload that waits for a worker; return None if another process works on it.
 
-    A file that ended `MOST_LOST` processes, for example because it needs too much memory, is
-    refused.
+    If the work on a file ended `MOST_LOST` processes, for example because it needs too much memory,
+    the file is refused.
     """
     holder = secrets.token_hex(8)
 
     def body() -> Upload | None:
         upload = get(site)
         if upload is not None and upload.holder == holder:
-            return upload  # The answer to the commit was lost.
+            return upload  # The response to the commit was lost.
         if upload is None or not _is_waiting(upload, now):
             return None
         lost = upload.lost + (upload.claimed is not None)
@@ -301,7 +305,7 @@ def claim(site: str, now: datetime) -> Upload | None:
 
 
 def renew(upload: Upload, *, now: datetime) -> None:
-    """Move the claim of this process forward.
+    """Extend the claim of this process.
 
     Raises:
         ClaimLost: this process no longer has the claim.
@@ -329,7 +333,7 @@ def end(upload: Upload, *, now: datetime, **changed: object) -> None:
 
 
 def copy(upload: Upload, folder: Path, secret: str, now: Callable[[], datetime]) -> Path:
-    """Write the file into a folder, and return its path.
+    """errors.BadLink: a part was encrypted with a secret that the service no longer has.
 
     Raises:
         errors.BadLink: a part was encrypted with a secret that the service no longer has.
@@ -347,7 +351,7 @@ def copy(upload: Upload, folder: Path, secret: str, now: Callable[[], datetime])
 def expire(now: datetime) -> None:
     """Delete uploads that nobody has continued for `KEPT`, and parts that are no longer needed.
 
-    A process that dies after the end of an upload leaves its parts.
+    Such parts exist if a process is killed after it has recorded the end of an upload.
     """
     for upload in _all_uploads():
         if upload.at <= now - KEPT and upload.state is not UploadState.IMPORTING:
@@ -369,7 +373,7 @@ def _all_uploads() -> list[Upload]:
 
 
 def _file_name(name: str) -> str:
-    """Return the last part of a path as a name that every file system accepts."""
+    """Return the last part of a path in a form that every file system accepts as a name."""
     last = Path(name.replace("\\", "/")).name.lstrip(".")[-_LONGEST_NAME:]
     return "".join(character if character.isprintable() else "_" for character in last) or "file"
 
@@ -382,7 +386,7 @@ def _in_state(site: str, upload_id: str, state: UploadState) -> Upload:
 
 
 def _change(site: str, upload_id: str, expected: UploadState, **changed: object) -> None:
-    """Change an upload that no process works on."""
+    """Change an upload that no process is working on."""
 
     def body() -> None:
         upload = _in_state(site, upload_id, expected)

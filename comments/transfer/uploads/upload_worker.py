@@ -1,9 +1,9 @@
 """Check and import uploaded files in a thread of a serving process.
 
-Uploads take minutes, so they have a thread of their own beside the background worker's.
+Uploads take minutes, so they have their own thread, separate from the background worker's thread.
 
-No failure ends the thread. Nothing depends on this thread's memory: `upload_store` has the state of
-each upload, and each process looks for uploads that no process works on.
+No error ends the thread. Nothing depends on this thread's memory: `upload_store` stores the state
+of each upload, and each process looks for uploads that no process is working on.
 """
 
 import logging
@@ -16,7 +16,7 @@ from comments.store import connection
 from comments.store.memory import per_process
 from comments.transfer.uploads import upload_steps, upload_store, working_folder
 
-LOOK_EVERY = 60.0  # Seconds between two searches for uploads that ended processes left.
+LOOK_EVERY = 60.0  # Seconds between two searches for uploads whose processes have ended.
 
 _log = logging.getLogger("flatthread")
 
@@ -70,7 +70,7 @@ _RUNNING = per_process.PerProcess[UploadThread | None](lambda: None)
 
 
 def nudge() -> None:
-    """Let this process's thread look for work, if it has one; otherwise cron does the work."""
+    """Make this process's upload thread look for work; without a thread, cron does it."""
     thread = _RUNNING.get()
     if thread is not None:
         thread.nudge()
@@ -79,7 +79,7 @@ def nudge() -> None:
 def go_on(
     secret: str, now: Callable[[], datetime], is_open: Callable[[], bool] = lambda: True
 ) -> None:
-    """Do the work of all uploads that no process works on, and delete old uploads and copies."""
+    """Work on all uploads that no other process works on, and delete old uploads and copies."""
     try:
         working_folder.remove_leftovers()
         for site in upload_store.waiting_sites(now()):

@@ -1,7 +1,7 @@
-"""A folder for the unencrypted copy of an uploaded file, while a process works on it.
+"""Create a folder for the unencrypted copy of an uploaded file while a process works on it.
 
-The process holds a lock on the folder. A killed process loses its lock and leaves the folder, and
-any process removes it afterwards (`remove_leftovers`).
+The process holds a lock on the folder. If the process is killed, it loses the lock but the folder
+remains, and any other process then removes it (`remove_leftovers`).
 """
 
 import contextlib
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PREFIX = "flatthread-upload-"
-_YOUNG = 60.0  # Seconds in which a process certainly locks its new folder.
+_YOUNG = 60.0  # Seconds within which a process is certain to have locked its new folder.
 
 
 @contextlib.contextmanager
 def create() -> Iterator[Path]:
-    """Make a folder that only this user can read, and remove it at the end."""
+    """Create a folder that only this user can read, and remove it when the `with` block ends."""
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name, _open_folder(Path(name)) as folder:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield Path(name)

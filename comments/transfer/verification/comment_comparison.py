@@ -1,11 +1,11 @@
-"""Compare a comment as its file has it with the comment as it is stored (pure).
+"""Compare a comment in a file with the stored comment (pure).
 
-A stored comment may differ because of what people did here since the import: they edit, vote,
-moderate and retract. The row shows this: each such change raises the revision, an edit sets
-`edited`, a decision sets `judged`, and the votes cast here are counted apart from the imported
-ones. A row that changed in another way has a difference without a reason.
+A stored comment may differ because people have edited it, voted on it, moderated it or retracted it
+since the import. The row shows such changes: each of them raises the revision, an edit sets
+`edited`, a decision sets `judged`, and votes cast after the import are counted separately from the
+imported votes. If a row differs in any other way, the difference has no known reason.
 
-Fields that follow from others, such as the place in the tree, are compared by `repair`.
+Derived fields, such as the place in the tree, are not compared here; `repair` checks them.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,14 +35,17 @@ EXISTED = "no journal says that the import made the thread"
 EXPIRED = "erased after its term, or not stored by an older release"
 PIN_LIMIT = "a thread has at most 3 pinned comments"
 
-_NONE, _SOME, _OTHER = "none", "one", "another one"  # What a report shows of mail addresses
+_NONE, _SOME, _OTHER = "none", "one", "another one"  # Shown in reports instead of mail addresses
 AddressOf = Callable[[str], str]
-MISSING = "comment"  # The field of a comment that is not stored
+MISSING = "comment"  # The name of the field that reports a comment that is not stored
 AUTHOR_ID = "author id"
 
 
 class FieldDifference(NamedTuple):
-    """A field whose stored value is not the one in the file. `reason` is "" if none is known."""
+    """A field whose stored value is not the one in the file.
+
+    `reason` is "" if the reason is unknown.
+    """
 
     field: str
     stored: object
@@ -58,14 +61,14 @@ def differences(
     first_revision: int,
     address_of: AddressOf | None,
 ) -> Iterator[FieldDifference]:
-    """Yield the fields that differ, except for the order among its siblings and the pin.
+    """Yield the fields that differ, except for the order among siblings and the pin.
 
-    `first_revision` is the revision with which the import stored the comment. Without
-    `address_of`, which decrypts addresses, they are not compared.
+    `first_revision` is the revision with which the import stored the comment. `address_of` decrypts
+    addresses; without it, addresses are not compared.
     """
     row = stored.row
-    # An import stores an approved comment once. It may change another comment once more, when it
-    # adds a reply that readers see.
+    # An import writes an approved comment only once. It may change any other comment once more,
+    # when it adds a reply that readers see.
     changes = 0 if planned.status is Status.APPROVED else 1
     is_changed = row.revision > first_revision + changes
     reasons = _reasons(planned, stored) if is_changed else {}
@@ -85,7 +88,7 @@ def differences(
 def _pairs(
     thread: records.ThreadName, planned: records.ImportedComment, stored: StoredComment
 ) -> dict[str, tuple[object, object]]:
-    """Return the stored and the expected value of each field."""
+    """Return the stored value and the expected value of each field."""
     row, author = stored.row, planned.author
     is_elsewhere = stored.thread_key != comment_rows.thread_key_name(thread)
     is_contradictory = is_elsewhere and row.thread == thread.id
@@ -105,7 +108,7 @@ def _pairs(
 
 
 def _reasons(planned: records.ImportedComment, stored: StoredComment) -> dict[str, str]:
-    """Return the reasons of a comment that people have changed, by field."""
+    """Return the reasons for differences in a comment that people have changed, by field."""
     edited = stored.row.edited
     is_edited = edited is not None and (planned.edited is None or edited > planned.edited)
     reasons = dict.fromkeys(("text", "html", "edited"), EDITED) if is_edited else {}
@@ -123,7 +126,7 @@ def _is_erased(planned: records.ImportedComment, stored: StoredComment) -> bool:
 def _retraction_of(
     planned: records.ImportedComment, stored: StoredComment
 ) -> records.ImportedComment:
-    """Return what a retraction leaves of a comment."""
+    """Return the values that a comment has after its retraction."""
     return msgspec.structs.replace(
         planned,
         status=Status.RETRACTED,
@@ -138,7 +141,7 @@ def _retraction_of(
 
 
 def _is_converted(planned: records.ImportedComment, stored: StoredComment) -> bool:
-    """Return whether another version of the same renderer made the stored HTML."""
+    """Return whether a different version of the same renderer made the stored HTML."""
     kind, _, version = planned.renderer.partition("-")
     stored_kind, _, stored_version = stored.renderer.partition("-")
     is_other = kind == stored_kind and stored_version.isdigit() and version != stored_version
@@ -148,9 +151,9 @@ def _is_converted(planned: records.ImportedComment, stored: StoredComment) -> bo
 def _votes(
     planned: records.ImportedComment, stored: StoredComment, *, is_changed: bool
 ) -> Iterator[FieldDifference]:
-    """Compare the imported votes, and those cast here with the revision."""
+    """Compare the imported votes; differences in later votes need a change of the revision."""
     row = stored.row
-    # An export of Flatthread contains single votes, which are stored like those cast here.
+    # An export of Flatthread contains single votes, which are stored like votes cast here.
     cast = [] if planned.kept is None else [value for _, value in planned.kept.votes]
     others = (planned.up - cast.count(1), planned.down - cast.count(-1))
     imported = (row.up - stored.cast_up, row.down - stored.cast_down)
@@ -164,7 +167,7 @@ def _votes(
 def _address(
     planned: records.Author, stored: records.Author, address_of: AddressOf
 ) -> Iterator[FieldDifference]:
-    """Compare the mail addresses, which no report shows."""
+    """Compare the mail addresses without showing them in the difference."""
     given, kept = address_of(planned.email), address_of(stored.email)
     if given == kept and bool(given) == bool(stored.email):
         return

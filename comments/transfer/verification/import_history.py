@@ -1,7 +1,7 @@
-"""Find in the journals which run of an import added a comment, and whether it was undone.
+"""Find in the journals which run of an import added a comment, and whether that run was undone.
 
-After `import_journal.TERM`, a journal tells only that the import took place, and when. The journals
-are read when a difference needs them, because most verifications find none.
+After `import_journal.TERM`, a journal contains only the fact and the time of the import. The
+journals are read only when a difference needs them, because most verifications find no difference.
 """
 
 from datetime import datetime
@@ -23,7 +23,9 @@ class ImportRun(NamedTuple):
 
 
 class ImportHistory:
-    """The imports of a site, and what each of them added. An import's journal ends with its term.
+    """The imports of a site, and the comments and threads that each import added.
+
+    What an import added is known only until the import's term ends.
 
     `digest` identifies the file that is verified, and `system` is its format.
     """
@@ -38,14 +40,14 @@ class ImportHistory:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the imports again, and forget their journals if imports or undos have gone on."""
+        """Read the imports again; if any has progressed, discard the journals read so far."""
         imports = sorted(import_journal.all_imports(self._site), key=lambda each: each.began)
         if imports != self._imports or any(stored.is_being_undone for stored in imports):
             self._runs = None
         self._imports = imports
 
     def run_of(self, comment_id: str) -> ImportRun | None:
-        """Return the last run that added a comment, or None if no journal has it."""
+        """Return the last run that added a comment; None if no journal contains the comment."""
         return self._journals().get(comment_id)
 
     def is_from_other_file(self, comment_id: str) -> bool:
@@ -54,7 +56,7 @@ class ImportHistory:
         return run is not None and run.digest != self._digest
 
     def is_undone(self, comment_id: str) -> bool:
-        """Return whether the import of a comment was undone; its journal ends with the undo."""
+        """Return whether a comment's import was undone; an undo's end deletes the journal."""
         run = self.run_of(comment_id)
         return self.has_been_undone if run is None else run.is_erased
 
@@ -67,7 +69,8 @@ class ImportHistory:
     def first_revision(self, comment_id: str) -> int:
         """Return the revision with which an import stored a comment.
 
-        After an undo, it is higher than every revision of the removed comments.
+        If an undo has removed comments, this revision is higher than every revision of those
+        comments.
         """
         undone = [stored for stored in self._imports if stored.undone and stored.revision]
         run = self.run_of(comment_id) if undone else None
@@ -78,7 +81,7 @@ class ImportHistory:
         return 1 + max(before, default=0)
 
     def has_made(self, thread_id: str) -> bool:
-        """Return whether an import of this file is known to have made a thread."""
+        """Return whether an import of this file is known to have created a thread."""
         self._journals()
         made = self._made.get(thread_id)
         return made is not None and made.digest == self._digest
@@ -91,7 +94,7 @@ class ImportHistory:
 
     @property
     def orders(self) -> int:
-        """Return how many imports have added comments, each in the order of its file."""
+        """Return how many imports have added comments; each of them used the order of its file."""
         return sum(
             stored.system in self._systems and stored.undoing is None and stored.added != 0
             for stored in self._imports

@@ -1,13 +1,14 @@
-"""Verify that the store has the comments of a file as the file has them.
+"""Verify that the store contains the comments of a file unchanged.
 
     with checked_import.plan(...) as plan:
         found = import_verification.verify(plan)
 
-What people did here since the import is no fault: such differences have a reason
-(`comment_comparison`). Differences without one are counted in `Verification.unexplained_count`.
+Changes that people made since the import are not faults; such differences have a reason
+(`comment_comparison`). Differences without a reason are counted in
+`Verification.unexplained_count`.
 
-The comparison shares the readers, the plan and the conversion of texts with the import, so it
-cannot find their faults. The tests of the formats find those with independent readers.
+The comparison uses the same readers, plan and text conversion as the import, so it cannot find
+faults in them. The tests of the formats find such faults by comparing with independent readers.
 """
 
 import functools
@@ -28,7 +29,7 @@ from comments.transfer.verification import (
 from comments.transfer.verification.stored_comments import StoredComment
 from comments.transfer.verification.thread_comparison import Evidence, Found, ThreadComparison
 
-# The notes about items of the file that are left out, and what the items are.
+# The kinds of notes about items of the file that are left out, and what the items are.
 _LEFT_OUT = {
     import_report.NO_NAME: "threads without a usable link or id, with their comments",
     import_report.DELETED: "deleted threads, with their comments",
@@ -77,7 +78,10 @@ def verify(
 
 
 def _decryption(secret: str) -> Callable[[str], str]:
-    """Return a function that decrypts addresses. Comments of one author often share their bytes."""
+    """Return a function that decrypts addresses.
+
+    Comments of one author often have the same encrypted bytes, so results are cached.
+    """
     now = datetime.now(UTC)
     return functools.lru_cache(_AUTHORS)(
         lambda stored: guest_addresses.address(stored, secret, now=now)
@@ -85,7 +89,7 @@ def _decryption(secret: str) -> Callable[[str], str]:
 
 
 class _Side:
-    """The totals of the file or of the store."""
+    """The totals of one side: the file or the store."""
 
     def __init__(self) -> None:
         self.comments = self.threads = 0
@@ -103,7 +107,7 @@ class _Side:
 
 
 class _Verifier:
-    """What is found in all threads. `row` is the stored row of the current thread."""
+    """Collects the findings in all threads. `row` is the stored row of the current thread."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -130,7 +134,7 @@ class _Verifier:
             self._take(self._thread.add(planned, stored, self.row))
 
     def end(self) -> None:
-        """Compare what is known at the end of a thread."""
+        """Compare what is known only at the end of a thread."""
         if self._thread is not None:
             self._file.threads += 1
             self._store.threads += self.row is not None

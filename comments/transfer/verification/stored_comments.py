@@ -1,4 +1,4 @@
-"""Read stored comments and threads as they are, with damaged values too."""
+"""Read stored comments and threads as they are, including damaged values."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,10 +11,10 @@ from comments.store.models import comment_rows, conversion
 
 
 class StoredComment(NamedTuple):
-    """A comment's row, and the values that `records.Comment` lacks or cannot represent.
+    """A comment's row, and the values that `records.Comment` does not have or cannot represent.
 
-    `status` may be unknown. `thread_key` is the key name of its thread. Times are None if they are
-    missing.
+    `status` may be a text that is not a known status. `thread_key` is the key name of the comment's
+    thread. Times are None if they are missing.
     """
 
     row: records.Comment
@@ -40,7 +40,7 @@ class StoredThread(NamedTuple):
 
 
 class StoredBatch(NamedTuple):
-    """Threads and comments as of one moment, with None for missing ones."""
+    """Threads and comments as of one moment; missing ones are None."""
 
     threads: tuple[StoredThread | None, ...]
     comments: tuple[StoredComment | None, ...]
@@ -65,8 +65,8 @@ def read(threads: Sequence[records.ThreadName], comments: Sequence[str]) -> Stor
 
 def count_comments(site: str) -> int:
     """Count all comments of a site."""
-    # These queries need no other indexes than those that the site's queue and feed use. The
-    # embedded engine would make an index of `site` alone for ever.
+    # These queries need only those indexes that the site's queue and feed use as well. With a query
+    # by `site` alone, the embedded engine would create a permanent index for it.
     return sum(
         reads.count(
             reads.Query(

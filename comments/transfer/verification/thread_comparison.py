@@ -19,9 +19,9 @@ Found = tuple[FieldDifference, write_order.Node | None]
 
 
 class Evidence:
-    """What explains differences: the file, earlier imports, and the function for addresses.
+    """The data that can explain differences.
 
-    `authors` are the ids of the file's authors in the comments that were compared so far.
+    `authors` contains the ids that the file's authors have in the comments compared so far.
     """
 
     def __init__(
@@ -38,9 +38,10 @@ class Evidence:
         self._expected_ids: dict[str, str] = {}
 
     def has_other_key(self, found: FieldDifference) -> bool:
-        """Return whether another secret of the service explains a difference.
+        """Return whether a different secret of the service explains a difference.
 
-        Another secret gives each author another id, which is the same in all comments.
+        A different secret gives each author a different id, which is the same in all comments of
+        the author.
         """
         expected, stored = str(found.expected), str(found.stored)
         is_imported = all(author.startswith(author_ids.IMPORTED) for author in (expected, stored))
@@ -52,17 +53,18 @@ class Evidence:
         )
 
     def has_confused_authors(self) -> bool:
-        """Return whether an id that another secret seemed to explain is one of the file's.
+        """Return whether an id that a different secret seemed to explain is an id in the file.
 
-        Call this when all comments were compared.
+        Call this method after all comments have been compared.
         """
         return not self.authors.isdisjoint(self._expected_ids)
 
 
 class ThreadComparison:
-    """The comparison of one thread, whose comments may come in several batches.
+    """The comparison of one thread; its comments may be in several batches.
 
-    The methods yield each difference with the comment that has it, or None for the thread.
+    The methods yield each difference together with its comment, or with None if it concerns the
+    thread.
     """
 
     def __init__(
@@ -75,7 +77,8 @@ class ThreadComparison:
         self._ids: set[str] = set()
         self._rest = iter(planned.nodes)
         self._siblings: dict[str | None, list[tuple[write_order.Node, int]]] = defaultdict(list)
-        # Whether comments are stored, whether some are approved in the file, and here.
+        # Whether comments are stored, whether the file has approved ones, and whether the store
+        # has.
         self._has_comments = self._is_approved_in_file = self._is_approved = False
 
     def add(
@@ -84,7 +87,7 @@ class ThreadComparison:
         stored: StoredComment | None,
         thread: StoredThread | None,
     ) -> Iterator[Found]:
-        """Compare the next comment. `thread` is the thread's row at the same moment."""
+        """Compare the next comment. `thread` is the thread's row as of the same moment."""
         node = next(self._rest)
         self._ids.add(planned.id)
         self._is_approved_in_file |= planned.status is Status.APPROVED
@@ -122,7 +125,7 @@ class ThreadComparison:
     def _with_reason(
         self, found: FieldDifference, comment_id: str, node: write_order.Node
     ) -> FieldDifference:
-        """Add the reason that lies outside of the comment."""
+        """Add a reason that the comment's own row does not show."""
         is_missing = found.field == comment_comparison.MISSING
         is_erased = found.reason == comment_comparison.ERASED
         if (is_missing or is_erased) and self._history.is_undone(comment_id):
@@ -132,7 +135,7 @@ class ThreadComparison:
         if self._evidence.has_other_key(found):
             return found._replace(reason=comment_comparison.OTHER_KEY)
         run = self._history.run_of(comment_id)
-        # While the journal has the comment, its address is kept.
+        # While the journal contains the comment, its address is kept.
         if found.field == "address" and found.stored == "none" and run is None:
             return found._replace(reason=comment_comparison.EXPIRED)
         is_other = self._history.is_from_other_file(comment_id)
@@ -143,9 +146,10 @@ class ThreadComparison:
     def _order_differences(
         self, siblings: list[tuple[write_order.Node, int]], *, is_moved: bool
     ) -> Iterator[Found]:
-        """Yield the siblings that come before one that the file has earlier.
+        """Yield each stored sibling that precedes a comment that comes earlier in the file.
 
-        Each import adds its comments in the order of its file, after those of earlier imports.
+        Each import adds its comments in the order of its file, after the comments of earlier
+        imports.
         """
         numbers = {node.id: number for node, number in siblings}
         right = write_order.sort_siblings([node for node, _ in siblings])
@@ -164,7 +168,7 @@ class ThreadComparison:
     def _thread_differences(self, thread: StoredThread) -> Iterator[FieldDifference]:
         given = self._given
         named = (("title", thread.title, given.title), ("url", thread.url, given.url))
-        # Only approved comments name a thread.
+        # A thread takes its title and address only from approved comments.
         is_unnamed = thread.named_by == "" and not self._is_approved
         for field, value, titled in named:
             is_empty = is_unnamed and not self._is_approved_in_file and field not in thread.own
@@ -177,7 +181,7 @@ class ThreadComparison:
             yield FieldDifference("state", thread.state, given.state.value, reason)
 
     def _naming_reason(self, field: str, value: str, thread: StoredThread) -> str:
-        """Return why a moderator, another comment, or no comment has named the thread."""
+        """Return why the title or address comes from a moderator, another comment or no comment."""
         if field in thread.own:
             return comment_comparison.MODERATED
         if thread.named_by is None:
@@ -204,7 +208,7 @@ def _pin_difference(
     is_full = thread is not None and len(thread.pins) >= status_changes.MOST_PINS
     log = audit_log.log(stored.row.site, subject=stored.row.id, limit=audit_log.MOST)
     is_decided = any(entry.verb in {records.Verb.PIN, records.Verb.UNPIN} for entry in log)
-    # Pinning another comment removes the pin of one that readers do not see.
+    # Pinning another comment removes the pin of a comment that readers do not see.
     is_unseen = expected and stored.status != Status.APPROVED
     reason = comment_comparison.PIN_LIMIT if is_full and expected else ""
     reason = comment_comparison.MODERATED if is_decided or is_unseen else reason

@@ -1,4 +1,4 @@
-"""The result of a verification: totals, the differences by field and reason, and a text report."""
+"""The result of a verification: totals, differences by field and reason, and a text report."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -9,12 +9,12 @@ from comments.domain.text import shown_values
 from comments.transfer.checking.import_report import quantity
 from comments.transfer.verification.comment_comparison import MISSING
 
-# The maximum number of examples that are kept of the differences of one field for one reason.
+# The maximum number of examples kept per field and reason.
 EXAMPLES = 20
 
 
 class ContentTotals(msgspec.Struct, frozen=True):
-    """The comments of a file, or those that the store has of them.
+    """The totals of the comments in a file, or of those comments in the store.
 
     `texts` is a digest of the comments' ids and HTML in the order of the file.
     """
@@ -39,7 +39,7 @@ class ImportDifference(msgspec.Struct, frozen=True):
 
 
 class DifferenceGroup(msgspec.Struct, frozen=True):
-    """The differences of one field for one reason, which is "" if none is known."""
+    """The differences of one field for one reason; the reason is "" if it is unknown."""
 
     field: str
     reason: str
@@ -51,8 +51,9 @@ class Verification(msgspec.Struct, frozen=True):
     """The result of a verification.
 
     `left_out` counts, by kind, the content of the file that the import does not take over.
-    `other_comments` and `other_threads` are those of the site that are not in the file; posts, for
-    example. `is_unfinished` tells whether the import of the file has begun but not ended.
+    `other_comments` and `other_threads` are the numbers of the site's comments and threads that are
+    not in the file, such as new posts. `is_unfinished` tells whether the import of the file has
+    begun but not ended.
     """
 
     file: str
@@ -78,7 +79,7 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 class DifferenceGroups:
-    """Groups differences while they are found, and keeps a few examples of each group."""
+    """Groups differences as they are found, and keeps a few examples of each group."""
 
     def __init__(self) -> None:
         self._counts = Counter[tuple[str, str]]()
@@ -92,14 +93,14 @@ class DifferenceGroups:
             examples.append(found)
 
     def refute(self, reason: str) -> None:
-        """Make the differences that had this reason unexplained."""
+        """Make the differences with this reason unexplained."""
         for field in [field for field, known in self._counts if known == reason]:
             self._counts[field, ""] += self._counts.pop((field, reason))
             examples = self._examples[field, ""] + self._examples.pop((field, reason))
             self._examples[field, ""] = examples[:EXAMPLES]
 
     def groups(self) -> tuple[DifferenceGroup, ...]:
-        """Return the groups, those without a reason first."""
+        """Return the groups; groups without a reason come first."""
         return tuple(
             DifferenceGroup(*key, count, tuple(self._examples[key]))
             for key, count in sorted(
@@ -108,12 +109,12 @@ class DifferenceGroups:
         )
 
 
-_DIGEST = 12  # Characters of a digest that are shown
+_DIGEST = 12  # Number of characters of a digest that are shown
 _TOTALS = ("comments", "threads", "texts")
 
 
 def lines(found: Verification) -> Iterator[str]:
-    """Yield the totals, the differences, and what they mean."""
+    """Yield the totals, the differences, and a conclusion."""
     yield f"{'':10} {'file':>12} {'store':>12}"
     for name in _TOTALS:
         file, store = getattr(found.in_file, name), getattr(found.in_store, name)
@@ -136,7 +137,7 @@ def lines(found: Verification) -> Iterator[str]:
 
 
 def outcome(found: Verification) -> Iterator[str]:
-    """Yield what an import reports: one line, or everything if something differs."""
+    """Yield the report after an import: one line, or everything if something differs."""
     if found.differences:
         yield from lines(found)
     else:
@@ -144,7 +145,7 @@ def outcome(found: Verification) -> Iterator[str]:
 
 
 def conclusion(found: Verification) -> str:
-    """Say in one line whether the store has what the file has."""
+    """Say in one line whether the store contains the comments of the file unchanged."""
     count = quantity(found.in_file.comments, "comment")
     if found.is_unfinished and found.unexplained_count:
         return (

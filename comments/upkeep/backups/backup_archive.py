@@ -8,7 +8,8 @@
 covers the whole archive, and the manifest contains the SHA-256 digest of the data file, so a
 truncated or changed archive is refused.
 
-Invariant: The archive contains no secret, only a keyed digest that recognizes it (`secret_mark`)
+Invariant: The archive does not contain the secret, only a keyed digest by which the secret is
+recognized (`secret_mark`)
 (test_backup_archive.py::test_the_secret_is_recognized_but_not_contained).
 """
 
@@ -33,8 +34,8 @@ from comments.domain.crypto import keyed_hashes
 FORMAT = 1
 _MANIFEST, _DATA = "manifest.json", "flatthread.db"
 _LARGEST_MANIFEST = 1 << 20  # Bytes.
-_CHUNK = 1 << 20  # Bytes.
-_LEVEL = 1  # The next levels save a tenth of the space and take several times as long.
+_CHUNK = 1 << 20  # Bytes per read.
+_LEVEL = 1  # Level 2 and above save a tenth of the space but take several times as long.
 _SQLITE = b"SQLite format 3\0"
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError)
 
@@ -42,8 +43,8 @@ _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError)
 class Manifest(msgspec.Struct, frozen=True):
     """The description of a backup.
 
-    `created` is the time when the backup was started, `secret` the mark of the service's secret,
-    `size` and `sha256` describe the data file, and `kinds` contains the number of entities of each
+    `created` is the time when the backup was started. `secret` is the mark of the service's secret.
+    `size` and `sha256` describe the data file. `kinds` contains the number of entities of each
     kind.
     """
 
@@ -63,12 +64,12 @@ class FileDigest(NamedTuple):
 
 
 def secret_mark(secret: str) -> str:
-    """Return the mark by which a restore recognizes the secret of a backup."""
+    """Return a mark by which a restore recognizes the secret that the backup was made with."""
     return keyed_hashes.text(keyed_hashes.keyed_digest(secret, "backup"))
 
 
 def has_secret(manifest: Manifest, secret: str) -> bool:
-    """Return whether a service with this secret, or its predecessor, made the backup."""
+    """Return whether the backup was made with this secret or with the one before it."""
     return keyed_hashes.is_one(manifest.secret, secret, "backup")
 
 
@@ -109,7 +110,7 @@ def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
 
 
 def unpack(path: Path, target: Path | None) -> Manifest:
-    """Check an archive, and write its data file to a new file `target` if it is not None.
+    """Check an archive. If `target` is not None, write the archive's data file to this new file.
 
     Raises:
         errors.BackupFailed: the archive is damaged or not a backup of this program.
@@ -126,7 +127,7 @@ def unpack(path: Path, target: Path | None) -> Manifest:
         try:
             with gzip.GzipFile(fileobj=raw) as packed:
                 manifest = _unpack_members(path, packed, target)
-                while packed.read(_CHUNK):  # Gzip compares its checksum at the end
+                while packed.read(_CHUNK):  # At the end, gzip compares its checksum
                     pass
         except _DAMAGED as error:
             raise errors.BackupFailed(

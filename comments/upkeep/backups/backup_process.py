@@ -1,6 +1,6 @@
-"""Start the nightly backup of a serving process: a process of its own with low priority.
+"""Start the nightly backup of a serving process, in a separate process with low priority.
 
-A backup checks every entity, which would take processor time from the requests of this process.
+A backup checks every entity; in the serving process, this would take processor time from requests.
 """
 
 import logging
@@ -15,11 +15,11 @@ _log = logging.getLogger("flatthread")
 
 
 class BackupProcess:
-    """Starts a command when a nightly backup is due.
+    """Starts the backup command when a nightly backup is due.
 
     Args:
         settings: the settings of the service.
-        command: makes the backup if it is due, logs what it did, and removes old backups.
+        command: makes the backup if one is due, logs the result, and removes old backups.
         now: returns the current time.
     """
 
@@ -37,16 +37,16 @@ class BackupProcess:
         return self._process is not None and self._process.poll() is None
 
     def step(self) -> None:
-        """Start the command if a backup is due, unless it is running or was started lately."""
+        """Start the command if a backup is due, unless it is running or was started recently."""
         now = self._now()
         if self.is_running or (self._earliest is not None and now < self._earliest):
             return
         if not nightly_backup.is_due(self._settings, now=now):
             return
-        # The disk may be too full for a record of the attempt.
+        # The disk may be too full to record the attempt.
         self._earliest = now + nightly_backup.RETRY
         try:
-            # The command's log is the service's log.
+            # The command writes to the service's log.
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
@@ -54,7 +54,10 @@ class BackupProcess:
             _log.error("The nightly backup could not be started: %s", error.strerror)
 
     def stop(self, seconds: float) -> bool:
-        """Stop a running command; return whether it ended in time. Nothing unfinished remains."""
+        """Stop a running command; return whether it ended in time.
+
+        If the command is stopped, it leaves no unfinished files.
+        """
         if self._process is None:
             return True
         self._process.terminate()

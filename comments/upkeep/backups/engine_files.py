@@ -1,7 +1,7 @@
 """Define the operations on whole data files that backups need from the embedded engine.
 
-The backend does not import the engine. `embedded_engine.py` implements this protocol, and passes it
-to the commands.
+The backend does not import the engine itself. `embedded_engine.py` implements this protocol and
+passes the implementation to the commands.
 """
 
 import contextlib
@@ -16,15 +16,15 @@ from comments.store import connection
 class EngineFiles(Protocol):
     """Copies, checks and replaces data files.
 
-    Unless it says otherwise, a method raises `errors.BackupFailed` if the file or the machine does
-    not allow it.
+    Unless its docstring says otherwise, a method raises `errors.BackupFailed` if it cannot do its
+    work because of the file or the machine.
     """
 
     def copy(self, path: Path, target: Path) -> None:
-        """Copy the last committed state of a data file that other processes may read and write."""
+        """Copy the last committed state of a data file, which other processes may use meanwhile."""
 
     def upgrade_of(self, path: Path) -> str:
-        """Say how opening a closed data file changes its format; "" if it does not.
+        """Describe how opening a closed data file would change its format; "" if it would not.
 
         Raises:
             errors.Misconfigured: the file has a newer format than this release can read.
@@ -36,10 +36,13 @@ class EngineFiles(Protocol):
         """Open a data file as a store, and upgrade it if an older release wrote it."""
 
     def problems(self, path: Path) -> Sequence[str]:
-        """Write a copy to disk as one file, check all of it, and return what is wrong with it."""
+        """Write a copy to disk as a single file, check it completely, and return what is wrong."""
 
     def check_is_unused(self, path: Path) -> None:
-        """Refuse a data file that a process has open. A missing or damaged file is unused."""
+        """Refuse a data file that any process has open.
+
+        A missing or damaged file counts as unused.
+        """
 
     def install(self, new: Path, path: Path, *, kept: Path) -> None:
-        """Make a file in the same folder the data file; the replaced file gets the name `kept`."""
+        """Turn a file in the same folder into the data file; rename the replaced file to `kept`."""

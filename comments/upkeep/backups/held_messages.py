@@ -1,14 +1,14 @@
 """Hold the messages that were pending when a backup was made.
 
-The service has probably sent them since, within seconds of the backup. A restored
-service must not send them again. It cannot know which ones were sent, so it holds all of them as
-dead letters, which an owner can send or discard.
+The service has probably sent those messages within seconds of the backup. A restored service must
+not send them again. It cannot know which messages were sent, so it holds all of them as dead
+letters. An owner can then send or discard each of them.
 
-First, the pending events about comments are delivered, so counters, inboxes and follower lists are
-complete. This only writes webhook messages and mail jobs, which are then held too.
+First, the pending events about comments are delivered, so that counters, inboxes and follower lists
+are complete. Delivering them only writes webhook messages and mail jobs, which are then held too.
 
 Invariant: After `hold`, nothing that was pending is sent to a person or a webhook unless an owner
-asks (test_held_messages.py::test_nothing_is_sent_again_after_a_restore).
+requests it (test_held_messages.py::test_nothing_is_sent_again_after_a_restore).
 """
 
 from datetime import datetime
@@ -19,13 +19,13 @@ from comments.store import transactions
 from comments.upkeep import wiring
 
 REASON = "held: pending when the backup was made"
-_AT_ONCE = 100  # Events in one transaction.
+_AT_ONCE = 100  # Events per transaction.
 
 
 def hold(settings: config.Settings, *, now: datetime) -> int:
     """Turn all pending mail and webhook messages into dead letters; return their number.
 
-    Only one process may use the store.
+    No other process may use the store at the same time.
     """
     events = [event for event in outbox.waiting_ids() if not outbox.is_of_mail(event)]
     dispatcher.deliver(events, now=now, handlers=wiring.handlers(settings))

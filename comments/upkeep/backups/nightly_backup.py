@@ -1,16 +1,16 @@
-"""Nightly backups: whether one is due, making it, and removing old ones.
+"""Make nightly backups: decide whether one is due, make it, and remove old ones.
 
     BACKUP_DIR/flatthread-nightly-20260102-030000.tar.gz
     FLATTHREAD_DATA/backup.lock    locked by the process that makes a nightly backup
     FLATTHREAD_DATA/backup.json    a `Record`
 
-A backup is due if none was made since the last time of day `BACKUP_AT`. A service that did not run
-at that time makes the backup when it starts.
+A backup is due if none was made since the time of day `BACKUP_AT` last passed. A service that was
+not running at that time makes the backup when it starts.
 
-Of several processes, only one makes a nightly backup. The kernel releases the lock when the process
-ends. A failure is logged and shown to owners until a backup succeeds, and is retried after `RETRY`.
-Only `make` reads the backup's folder, which may be on a network disk that does not answer; the
-serving processes read the record.
+Only one process at a time makes a nightly backup, because it holds a lock. The kernel releases the
+lock when that process ends. A failed backup is logged and retried after `RETRY`; owners see the
+failure until a backup succeeds. The serving processes only read the record. Only `make` reads the
+folder of the backups, which may be on a network disk that does not respond.
 """
 
 import contextlib
@@ -34,14 +34,14 @@ _KIND = "nightly-"
 _NAME = re.compile(r"flatthread-nightly-(\d{8}-\d{6})\.tar\.gz", re.ASCII)
 _TIME = "%Y%m%d-%H%M%S"
 _LOCK, _RECORD = "backup.lock", "backup.json"
-_LARGEST = 65_536  # Bytes of a record.
+_LARGEST = 65_536  # Maximum size of a record in bytes.
 
 
 class Record(msgspec.Struct, frozen=True):
     """What is known about the nightly backups in a folder.
 
-    `last` is the time of the last backup. `failed` is the time of the last attempt, if that failed,
-    and `reason` is the reason.
+    `last` is the time of the last backup. If the last attempt failed, `failed` is its time and
+    `reason` says why it failed.
     """
 
     folder: str
@@ -66,7 +66,7 @@ def is_due(settings: config.Settings, *, now: datetime) -> bool:
 
 
 def state(settings: config.Settings, *, now: datetime) -> NightlyState | None:
-    """Return the state of nightly backups; None if the service makes none."""
+    """Return the state of nightly backups; None if the service is not configured to make any."""
     record = _record(settings)
     if record is None:
         return None
@@ -79,7 +79,7 @@ def make(
     """Make the nightly backup if it is due and no other process makes it; remove old ones.
 
     Raises:
-        errors.BackupFailed: the backup could not be made. The old ones remain.
+        errors.BackupFailed: the backup could not be made. The old backups remain.
     """
     if settings.backup_dir is None:
         raise errors.BackupFailed("Set BACKUP_DIR to the folder for nightly backups.")
@@ -116,7 +116,7 @@ def _lock(settings: config.Settings) -> Iterator[bool]:
 
 
 def _is_missing(last: datetime | None, settings: config.Settings, now: datetime) -> bool:
-    """Return whether no backup was made since the last moment with the time of day `BACKUP_AT`."""
+    """Return whether no backup was made since the time of day `BACKUP_AT` last passed."""
     today = datetime.combine(now.astimezone(UTC).date(), settings.backup_at, UTC)
     since = today if today <= now else today - timedelta(days=1)
     return last is None or last < since
@@ -146,7 +146,7 @@ def _remove_old(folder: Path, keep: int, now: datetime) -> None:
 
 
 def _record(settings: config.Settings) -> Record | None:
-    """Return the record of the folder in the settings; None if the service makes no backups."""
+    """Return the record in the configured folder; None if the service makes no backups."""
     if settings.backup_dir is None or settings.datastore != "embedded":
         return None
     empty = Record(str(settings.backup_dir))
@@ -159,7 +159,7 @@ def _record(settings: config.Settings) -> Record | None:
 
 def _note(settings: config.Settings, record: Record) -> None:
     own = settings.data_dir / f"{_RECORD}.{os.getpid()}"
-    with contextlib.suppress(OSError):  # On a full disk, the log still says what is wrong
+    with contextlib.suppress(OSError):  # If the disk is full, the log at least says so
         own.write_bytes(msgspec.json.encode(record))
         own.replace(settings.data_dir / _RECORD)
 

@@ -1,10 +1,10 @@
-"""Repeat in a restored store what people deleted after the backup was made.
+"""Repeat in a restored store the deletions that people requested after the backup was made.
 
-A backup still contains comments that were retracted or erased since, accounts that were removed
-since, and subscriptions that were ended since. If the store that the backup replaces can be read,
-it shows which ones. They are deleted again before the restored store serves requests.
+A backup still contains comments, accounts and subscriptions that were deleted after it was made.
+The store that the backup replaces shows what was deleted, if that store can be read. The same
+comments, accounts and subscriptions are deleted again before the restored store serves requests.
 
-Only the replaced store decides: what is not deleted there is not deleted here. Repeating the step
+Only the replaced store decides: what was not deleted there is not deleted here. Repeating the step
 changes nothing.
 """
 
@@ -21,7 +21,7 @@ from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import changes, votes
 
-_AT_ONCE = 300  # Rows in one look-up.
+_AT_ONCE = 300  # Rows per look-up.
 
 
 class RepeatedDeletions(NamedTuple):
@@ -35,7 +35,7 @@ class RepeatedDeletions(NamedTuple):
 def repeat(
     replaced: connection.Store, restored: connection.Store, *, now: datetime
 ) -> RepeatedDeletions:
-    """Delete from `restored` what is deleted in `replaced`."""
+    """Delete from `restored` what was deleted from `replaced`."""
     with replaced.context():
         retracted = list(_retracted_comments())
     with restored.context():
@@ -60,7 +60,7 @@ def _retracted_comments() -> Iterator[str]:
 
 
 def _retract(comment_id: str, now: datetime) -> bool:
-    """Retract a comment, unless it is retracted or does not exist."""
+    """Retract a comment, unless it is already retracted or does not exist."""
 
     def body() -> bool:
         row = reads.get(comment_rows.comment_key(comment_id))

@@ -2,16 +2,16 @@
 
 A backup is made in four steps, so readers and writers never wait for it:
 
-1. Copy the last committed state of the data file, next to the data file, because SQLite cannot use
-   every disk on which backups may be kept. If step 2 would change the format of the copy, it uses
-   a second copy, so that the older release can restore the backup.
-2. Open the copy as a service would: count the entities of each kind, read one of each, and check a
-   sample of threads. Then check every page, entity and index entry of the copy.
+1. Copy the last committed state of the data file. The copy is next to the data file, because SQLite
+   cannot use every disk on which backups may be kept. If step 2 would change the format of the
+   copy, step 2 uses a second copy, so that the older release can still restore the backup.
+2. Open the copy as a service would: count the entities of each kind, read one entity of each kind,
+   and check a sample of threads. Then check every page, entity and index entry of the copy.
 3. Pack the copy into a partial file next to the target, and read that file back.
 4. Give the partial file its name.
 
-Invariant: Every post that was acknowledged before the backup was started is in it, and each commit
-is in it completely or not at all
+Invariant: Every post that was acknowledged before the backup was started is in the backup, and the
+backup contains each commit completely or not at all
 (test_store_backup.py::test_posts_acknowledged_before_a_backup_are_in_it_and_none_is_half).
 
 Only a checked file gets the final name, and no file is ever overwritten.
@@ -36,9 +36,9 @@ from comments.upkeep.backups import backup_archive, engine_files, working_files
 from comments.upkeep.integrity import repair
 from comments.upkeep.migrations import store_format
 
-_THREADS_CONSIDERED = 1000  # Of each site; the sample is drawn from these.
-_SAMPLE = 5  # Threads of each site.
-_LONGEST = 2000  # Comments of a thread in the sample; a longer thread would take seconds.
+_THREADS_CONSIDERED = 1000  # Maximum per site; the sample is chosen from these threads.
+_SAMPLE = 5  # Threads per site.
+_LONGEST = 2000  # Maximum number of comments; checking a longer thread would take seconds.
 
 
 _UNFINISHED = "flatthread-backup"
@@ -46,7 +46,7 @@ _ADVICE = "Check the data file with `python -m emulator check` (docs/backups.md)
 
 
 class Backup(NamedTuple):
-    """A backup that was made. `doubtful` names threads of the sample with problems."""
+    """A backup that was made. `doubtful` names the threads of the sample that have problems."""
 
     path: Path
     size: int
@@ -56,7 +56,7 @@ class Backup(NamedTuple):
 
 
 class ThreadSample(NamedTuple):
-    """The number of threads that were checked, and those with problems."""
+    """The number of threads that were checked, and the names of those with problems."""
 
     checked: int
     doubtful: tuple[str, ...]
@@ -68,16 +68,16 @@ def make(
     """Make a backup in a new file.
 
     Raises:
-        errors.BackupFailed: the store or the backup's folder does not allow it. No file with the
-            final name exists.
+        errors.BackupFailed: the backup cannot be made because of the store or the backup's folder.
+            No file with the final name exists.
     """
     check_target(target)
     with (
         _reporting_failures(target),
         working_files.working_file(settings.data_file, working_files.COPY) as copy,
         working_files.working_file(settings.data_file, working_files.COPY) as upgraded,
-        # Not named after the target, whose name contains the time: a later backup removes what a
-        # killed process has left.
+        # The copies are not named after the target, because its name contains the time. With a
+        # constant name, a later backup finds and removes what a killed process has left.
         working_files.working_file(target.with_name(_UNFINISHED), working_files.PARTIAL) as partial,
     ):
         files.copy(settings.data_file, copy)
@@ -122,9 +122,9 @@ def check_target(target: Path) -> None:
 def examine(
     settings: config.Settings, files: engine_files.EngineFiles, path: Path
 ) -> tuple[dict[str, int], ThreadSample]:
-    """Open a copy of a store and check all of it.
+    """Open a copy of a store and check it completely.
 
-    Return the number of entities of each kind, and what the sample of threads showed.
+    Return the number of entities of each kind, and the result of checking a sample of threads.
 
     Raises:
         errors.BackupFailed: the copy is damaged, or a newer release wrote it.
@@ -144,7 +144,7 @@ def examine(
 
 
 def _count_kinds() -> dict[str, int]:
-    """Count the entities of each kind, and read one of each."""
+    """Count the entities of each kind, and read one entity of each kind."""
     counts = {}
     for row in reads.fetch(reads.Query("__kind__", keys_only=True)):
         kind = row.key.path[-1].name
@@ -181,12 +181,12 @@ def _reporting_failures(target: Path) -> Iterator[None]:
 
 
 def _give_final_name(partial: Path, target: Path) -> None:
-    """Give a finished file its final name, unless another file has taken the name since."""
+    """Give a finished file its final name, unless another file has this name by now."""
     try:
         target.hardlink_to(partial)
     except FileExistsError:
         raise errors.BackupFailed(f"{target} already exists. Name a new file.") from None
-    except OSError:  # Some network disks have no links
+    except OSError:  # Some network disks do not support links
         partial.rename(target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:

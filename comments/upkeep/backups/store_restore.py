@@ -1,15 +1,16 @@
-"""Replace an embedded store by a backup.
+"""Replace an embedded store with a backup.
 
 A restore unpacks and checks the whole backup next to the data file before anything is changed. It
-opens the unpacked store, which upgrades it if an older release wrote it, repeats deletions
-(`repeated_deletions`), ends all sessions, because some have ended since, and holds the messages
-that were pending (`held_messages`). Then the engine gives the file its place in one step.
+opens the unpacked store, which upgrades it if an older release wrote it. Then it repeats deletions
+(`repeated_deletions`), ends all sessions, because some of them ended after the backup, and holds
+the pending messages (`held_messages`). Finally, the engine replaces the data file with the new one
+in a single step.
 
-Invariant: If the restore is killed at any moment, the old store or the new one remains
+Invariant: If the restore is killed at any moment, either the old store or the new one remains
 (test_store_restore.py::test_a_killed_restore_leaves_the_old_store_or_the_new_one).
 
-A damaged backup, one of another secret, and a store in use are refused. The replaced store keeps a
-name of its own: `flatthread.db.replaced-TIME`.
+A restore is refused if the backup is damaged or was made with another secret, or if the store is in
+use. The replaced store is kept under the name `flatthread.db.replaced-TIME`.
 """
 
 from datetime import UTC, datetime
@@ -30,10 +31,10 @@ from comments.upkeep.backups import (
 
 
 class Restored(NamedTuple):
-    """A restore that was done.
+    """The result of a restore.
 
-    `kept` is the replaced store; None if there was no store. `repeated` is None if the replaced
-    store is missing or damaged. `held` is the number of messages that are held.
+    `kept` is the path of the replaced store; None if there was no store. `repeated` is None if the
+    replaced store was missing or damaged. `held` is the number of messages that are now held.
     """
 
     manifest: backup_archive.Manifest
@@ -50,9 +51,9 @@ def restore(
     now: datetime,
     accepts_other_secret: bool = False,
 ) -> Restored:
-    """Replace the store by a backup.
+    """Replace the store with a backup.
 
-    With `accepts_other_secret`, the backup may have been made with a secret that is lost.
+    With `accepts_other_secret`, a backup that was made with another, lost secret is accepted.
 
     Raises:
         errors.BackupFailed: the backup cannot be restored. Nothing was changed.
@@ -124,5 +125,5 @@ def _repeat_deletions(
     try:
         with files.open_store(settings.data_file, settings) as replaced:
             return repeated_deletions.repeat(replaced, restored, now=now)
-    except (errors.BackupFailed, errors.Overloaded):  # Backups exist to replace a damaged store
+    except (errors.BackupFailed, errors.Overloaded):  # It is damaged, and the backup replaces it
         return None

@@ -4,8 +4,8 @@
     NAME.PID-RANDOM.restoring   the unpacked data file
     NAME.PID-RANDOM.partial     the unfinished backup
 
-A process removes its own files. A killed process leaves them behind, and the next process that
-makes or restores a backup in the same folder removes them.
+Each process removes its own files when it has finished. If a process is killed, the next process
+that makes or restores a backup in the same folder removes the files that are left.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, and what the engine keeps next to it: its log and its locks."""
+    """Remove a file, and the log and locks that the engine keeps next to it."""
     for file in _files_beginning_with(path):
         if file.is_dir():
             shutil.rmtree(file, ignore_errors=True)
@@ -48,7 +48,7 @@ def _remove(path: Path) -> None:
 
 
 def _files_beginning_with(path: Path) -> list[Path]:
-    # A pattern for `glob` would give a meaning to some characters of the name.
+    # `glob` would interpret some characters of the name as a pattern.
     return [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
 
 
@@ -57,6 +57,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # The process belongs to another user
+    except OSError:  # The process exists but belongs to another user
         return True
     return True

@@ -1,8 +1,8 @@
-"""Find and repair damage in stored data, which a restore or a raw change of rows may leave.
+"""Find and repair damage in stored data, such as a restore or a raw change of rows may leave.
 
-`repair` compares a thread's tree, its comments and its pages; `tree_places` computes the places of
-the comments. `recount` compares every counter with the rows that it counts. `thread_audit` checks
-all threads slowly, one after another, and remembers those with problems.
+`repair` checks a thread's tree, its comments and its pages; `tree_places` computes the places of
+the comments. `recount` compares every counter with the rows that it counts. `thread_audit` slowly
+checks all threads, one after another, and remembers those with problems.
 
-People can post meanwhile, and none of their changes is lost.
+People can post during these checks, and none of their changes are lost.
 """

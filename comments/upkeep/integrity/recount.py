@@ -2,16 +2,17 @@
 
 First, the vote counts in each comment's row are compared with the votes, except for comments with
 uncounted votes. Wrong vote counts are corrected by counting again, which can safely be repeated.
-Then each thread's counters are compared with its comments, and the site's counters and its rows of
-thread counts with its threads. The counters of authors are compared with their numbers in threads,
-and the counters of categories and days with the site's comments. At the end, declared counters are
-compared with the comments, and completed (`declared_backfill`).
+Then each thread's counters are compared with its comments. The site's counters and its rows of
+thread counts are compared with its threads. The counters of authors are compared with the authors'
+numbers in the threads, and the counters of categories and days with the site's comments. At the
+end, declared counters are compared with the comments, and unfinished ones are completed
+(`declared_backfill`).
 
-Participant counters count rows of other counters. These counters are corrected to match the stored
-rows. If the stored rows are also corrected, the usual formula then adjusts the participant
-counters.
+Participant counters count rows of other counters. They are corrected to match those rows as stored.
+If those rows are corrected too, the usual formula then adjusts the participant counters.
 
-An interrupted recount of a site continues after the last thread that its Job row names.
+If a recount of a site is interrupted, the next one continues after the last thread named in the Job
+row.
 
 Invariant: A counter is corrected by adding the difference, so concurrent increments are not lost,
 and each correction stores its number in the corrected row (`mended`), so the difference is added
@@ -43,8 +44,8 @@ from comments.tree.counters.declared import declared_backfill
 from comments.upkeep.migrations import thread_count_rows
 
 AT_ONCE = 100  # Maximum number of authors' rows per transaction.
-NOTE_EVERY = 20  # Threads between two writes of the position, which a restart may have to repeat.
-_TRIES = 5  # Maximum attempts, because other processes may correct the same counters.
+NOTE_EVERY = 20  # Threads between two writes of the position; a restart repeats them
+_TRIES = 5  # Maximum attempts; other processes may correct the same counters
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
 Numbers = Mapping[str, int]
@@ -63,7 +64,10 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Comparison:
-    """The result of one comparison. `missing` contains the amounts to add to each scope's row."""
+    """The result of one comparison.
+
+    `missing` contains, by scope, the amounts to add to the scope's row.
+    """
 
     mended: int
     missing: Mapping[Scope, Numbers]
@@ -89,7 +93,7 @@ def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
 def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
     """Compare all counters of a site; return the number of differences.
 
-    An interrupted recount continues where it stopped.
+    If an earlier recount was interrupted, continue where it stopped.
     """
     count = 0
     for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
@@ -121,7 +125,7 @@ def _declared_difference(site_id: str, found: declared_backfill.CountDifference)
 
 
 def _votes(name: records.ThreadName, tell: Tell, *, fixes: bool) -> int:
-    """Compare a thread's comments with the votes on them, and recount comments with differences."""
+    """Compare a thread's comments with their votes, and recount comments with differences."""
     differences = transactions.snapshot(lambda: _vote_differences(name))
     for difference in differences:
         tell(difference)
@@ -146,7 +150,7 @@ def _vote_differences(name: records.ThreadName) -> list[Difference]:
 
 
 def _wrong_counts(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
-    """Yield each wrong vote count in a row with its name, stored value and expected value."""
+    """Yield each wrong vote count in a row: its name, stored value and expected value."""
     if row is None or row["status"].string_value == records.Status.RETRACTED:
         # The comment no longer accepts votes, so these votes should have been deleted.
         pairs = {"votes": (sum(cast), 0)}
@@ -173,7 +177,7 @@ def _settle(
 ) -> int:
     """Compare, report the differences and correct them.
 
-    If another process corrects them first, compare again.
+    If another process has corrected them first, compare again.
     """
     for _ in range(_TRIES):
         comparison = look()
@@ -222,7 +226,7 @@ def _compare_thread(name: records.ThreadName) -> _Comparison:
     comparison = _compare(here, stored, expected, mended)
     if told[0] == told[1]:
         return comparison
-    # Every correction writes the first shard, which stores the number of shards.
+    # Every correction writes the first shard, so it also corrects the number of shards there.
     shards = Difference(here, "shards", *told)
     return dataclasses.replace(comparison, differences=(*comparison.differences, shards))
 
@@ -274,12 +278,12 @@ def _statistics(site_id: str) -> dict[Scope, dict[str, int]]:
 
 
 def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
-    """Yield the numbers in a site's event-driven rows, except the site's own row."""
+    """Yield the numbers in a site's event-driven rows, except for the site's own row."""
     query = reads.Query("Standing", where=(("site", "=", site_id),))
     for message in reads.fetch(query):
         author = message.key.path[-1].name.partition("/")[2]
         yield counting.author_scope(site_id, author), _numbers(message)
-    low, high = f"{site_id}/", f"{site_id}0"  # After "/" comes "0".
+    low, high = f"{site_id}/", f"{site_id}0"  # In ASCII, "0" follows "/".
     for kind in ("Category", "Day", "Appearance"):
         where = (("__key__", ">=", low), ("__key__", "<", high))
         for message in reads.fetch(reads.Query(kind, where=where, order=("__key__",))):
@@ -292,7 +296,7 @@ def _compare(
     expected: Mapping[Scope, Numbers],
     mended: int,
 ) -> _Comparison:
-    """Compare the numbers of a site or thread, of the scopes within it, and of their authors."""
+    """Compare the numbers of a site or thread, of its scopes, and of the authors in them."""
     part = counting.PARTICIPANTS
     present, wanted = _present(stored), _present(expected)
     scopes = {*stored, *expected, *present, *wanted}
@@ -347,13 +351,13 @@ def _threads_numbers(counters: Sequence[Any]) -> dict[str, int]:
 
 
 def _count_followers(name: records.ThreadName) -> int:
-    """Count a thread's followers, except those that undelivered events will add."""
+    """Count a thread's followers, without those that undelivered events will add."""
     count = membership.count_within(thread_followers.set_of(name))
     return count - thread_followers.pending_count(name)
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
-    low, high = counter_rows.author_name(site_id, ""), f"{site_id}0"  # After "/" comes "0".
+    low, high = counter_rows.author_name(site_id, ""), f"{site_id}0"  # In ASCII, "0" follows "/".
     where = (("author", ">=", low), ("author", "<", high))
     query = reads.Query("Participation", where=where, order=("author",))
     for message in reads.fetch(query):
@@ -366,7 +370,7 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
         where.append(("__key__", ">", after))
     for entity in reads.walk(reads.Query("Thread", where=where, order=("__key__",))):
         yield records.ThreadName(site_id, entity.properties["thread"].string_value)
-    # These threads have followers but no comments yet.
+    # Threads that have followers but no comments have no row yet.
     for thread_id in thread_followers.followed_thread_ids(site_id):
         name = records.ThreadName(site_id, thread_id)
         if reads.get(comment_rows.thread_key(name)) is None:

@@ -1,12 +1,11 @@
 """Find and repair damage in stored threads: in the tree, in single comments and in their pages.
 
-Changes that do not go through the service (a restore, a script, another client) may leave a
-comment whose fields contradict each other, and pages that show something else than the comments.
-For a whole thread, this module recomputes each field that follows from others, compares everything
-that is materialized with the comments, and corrects the differences. `find_problems` writes
-nothing. `fix` writes in transactions of at most `_BATCH` comments, each of which leaves a valid
-state. If `fix` is interrupted, run it again. After a complete run, `find_problems` finds nothing
-unless new damage has occurred.
+Changes that bypass the service (a restore, a script, another client) may leave comments with
+contradictory fields, and pages that do not show what the comments contain. For a whole thread, this
+module recomputes all derived fields, compares all materialized data with the comments, and corrects
+the differences. `find_problems` writes nothing. `fix` writes in transactions of at most `_BATCH`
+comments, each of which leaves a valid state. If `fix` is interrupted, run it again. After a
+complete run, `find_problems` finds nothing unless new damage has occurred.
 
 The sources of truth are:
 
@@ -17,12 +16,13 @@ The sources of truth are:
     pages     the comments as stored
 
 Counters are raised to the highest assigned number and never lowered, because a number is never
-assigned twice. A source of truth that was overwritten cannot be recovered: a new body is simply the
-new text, and pages show it.
+assigned twice. A source of truth that was overwritten cannot be recovered: if a body was replaced,
+the replacement counts as the text, and pages will show it.
 
-A comment that pages show differently is flagged, so every process shows the stored comment at once.
-For any other damage of the materialized data, `fix` requests a rebuild (`rebuilding`): readers use
-the ordered query at once, and the next compaction makes everything again.
+If pages show a comment incorrectly, the comment is flagged, so every process shows the stored
+comment at once. For any other damage of the materialized data, `fix` requests a rebuild
+(`rebuilding`): readers get the ordered query at once, and the next compaction rebuilds all
+materialized data.
 """
 
 import dataclasses
@@ -43,8 +43,8 @@ from comments.upkeep.integrity import tree_places
 from comments.upkeep.migrations import rerendering
 
 _BATCH = 100
-_TRIES = 5  # Attempts to repair a thread that people change meanwhile
-SECONDS = 240.0  # Seconds for reading one thread; the service aborts transactions after 270 s.
+_TRIES = 5  # Maximum attempts to repair a thread that people are changing
+SECONDS = 240.0  # Maximum seconds to read one thread; the service aborts transactions after 270 s.
 _FIELDS = ("parent", "number", "level", "sort_hash", "slug", "listed")
 
 
@@ -52,8 +52,8 @@ _FIELDS = ("parent", "number", "level", "sort_hash", "slug", "listed")
 class ThreadProblem:
     """A field that differs from its expected value.
 
-    `comment` is "" for a problem of the whole thread. `of_pages` tells whether the field belongs
-    to the materialized data. A problem that is not `mendable` needs a person.
+    `comment` is "" for a problem of the whole thread. `of_pages` tells whether the field belongs to
+    the materialized data. A problem that is not `mendable` can only be solved by a person.
     """
 
     thread: records.ThreadName
@@ -73,14 +73,14 @@ def threads(site: str) -> Iterator[records.ThreadName]:
 
 
 def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[ThreadProblem]:
-    """Compare a thread with the values that follow from its sources of truth, without writing."""
+    """Compare a thread with the values that its sources of truth imply, without writing."""
     return _Checked(scheme, name).problems
 
 
 def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> list[ThreadProblem]:
     """Repair a thread and return the problems that were found.
 
-    Compact the thread afterwards: until then, its pages come from the ordered query.
+    After this call, compact the thread, because until then its pages come from the ordered query.
 
     Raises:
         errors.Overloaded: people change the thread faster than it can be repaired.
@@ -98,7 +98,10 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> list[ThreadProblem
 
 
 class _Read(NamedTuple):
-    """A thread as of one moment. `spoiled` lists rows that had to be changed to be read."""
+    """A thread as of one moment.
+
+    `spoiled` lists rows that had to be changed before they could be read.
+    """
 
     rows: dict[str, records.Comment]
     stored: list[deltas.DeltaRow]
@@ -130,10 +133,10 @@ class _Checked:
         ]
 
     def refresh(self, mended: Collection[str]) -> None:
-        """Let every process read the delta again, apart from the comments that were mended.
+        """Make every process read the delta again, except for the mended comments.
 
-        Processes recognize a changed row by its revision, which a change without the service does
-        not raise. Their copies may therefore be outdated.
+        A process recognizes a changed row by its revision, but a change that bypasses the service
+        does not raise the revision. The copies in processes may therefore be outdated.
         """
         stored = self._read.materialized.stored
         if stored is None or not stored.directory.version:
@@ -144,10 +147,11 @@ class _Checked:
             _reread(ids[start : start + _BATCH])
 
     def mend(self) -> None:
-        """Write the corrections. Skip comments that have changed meanwhile."""
+        """Write the corrections. Skip comments that have changed since they were read."""
         wrong = dict.fromkeys(problem.comment for problem in self.problems)
         places = [self._places[comment_id] for comment_id in wrong if comment_id in self._places]
-        # Write parents before children, so that a partial repair is correct from the root down.
+        # Parents are written before children, so that a partial repair is correct from the root
+        # down.
         places.sort(key=lambda place: place.level)
         for start in range(0, len(places), _BATCH):
             _write(
@@ -162,7 +166,7 @@ class _Checked:
             rebuilding.request(self._name)
 
     def _needs_rebuild(self, problem: ThreadProblem) -> bool:
-        """Return whether the delta, which now contains the comment, does not correct its page."""
+        """Return whether the page stays wrong although the delta now contains the comment."""
         is_unknown = problem.comment not in self._places
         return problem.of_pages and (is_unknown or problem.field in comparison.OF_BUCKETS)
 
@@ -209,7 +213,7 @@ def _write(name: records.ThreadName, places: Sequence[values.TreePlace]) -> None
 
 def _read_thread(name: records.ThreadName) -> _Read:
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
-    # Without an order, the query also finds rows that have lost the property of the order.
+    # A query with an order would miss rows that have lost the property of the order.
     query = reads.Query("Comment", where=where)
 
     def read() -> tuple[list[Any], comparison.Materialized]:
@@ -238,7 +242,7 @@ def _read_thread(name: records.ThreadName) -> _Read:
 
 
 def _has_needed_fields(properties: Mapping[str, Any]) -> bool:
-    """Return whether a row has the fields that nothing else determines."""
+    """Return whether a row has all fields that cannot be derived from others."""
     return all(
         name in properties and not properties[name].HasField("null_value")
         for name in ("site", "thread_id", "created", "number")

@@ -1,13 +1,13 @@
 """Check threads slowly, one after another, and remember those with problems.
 
-A raw change of rows may go unnoticed for months. The audit checks one thread after another, in the
-order of their keys, as `repair` does without `--fix`. It writes nothing but its own Job row, which
-all processes share. Its reads in an hour are bounded; a thread with more comments than that is
-skipped.
+A raw change of rows could go unnoticed for months. The audit therefore checks all threads in the
+order of their keys, in the same way as `repair` without `--fix`. It writes only to its own Job row,
+which all processes share. The number of its reads per hour is limited; a thread with more comments
+than that is skipped.
 
-A process claims a thread, and the reads for it, in one transaction, so processes together stay
-below the bound, and no two of them check the same thread. A failed check is not repeated before the
-next pass.
+A process claims a thread, and the reads for it, in one transaction. Therefore all processes
+together stay below the limit, and no two of them check the same thread. A failed check is not
+repeated until the next pass.
 """
 
 import functools
@@ -25,10 +25,10 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 from comments.upkeep.integrity import repair
 
-SECONDS = 2.0  # The time after which a process begins no further check in one round
-MOST_FOUND = 20  # Threads with problems that are remembered
-_OVERHEAD = 20  # Reads for a thread's row, directory, ranking and counts
-_BUCKET_ROWS = 16  # The least number of comments in a bucket that the estimate assumes
+SECONDS = 2.0  # Seconds after which a process begins no further check in the same round
+MOST_FOUND = 20  # Maximum number of threads with problems to remember
+_OVERHEAD = 20  # Estimated reads for a thread's row, directory, ranking and counts
+_BUCKET_ROWS = 16  # Comments per bucket in the estimate; a bucket has at least so many
 
 _log = logging.getLogger("flatthread")
 
@@ -45,8 +45,9 @@ class AuditedThread(msgspec.Struct, frozen=True):
 class AuditState(msgspec.Struct, frozen=True):
     """The state of the audit.
 
-    `after` is the key name of the last thread that was claimed, "" before a new pass. `reads` are
-    the reads claimed in `hour`, in hours since 1970. `checked` and `skipped` count threads.
+    `after` is the key name of the last claimed thread, and "" before a new pass. `reads` is the
+    number of reads claimed in the hour `hour`, which is counted in hours since 1970. `checked` and
+    `skipped` are numbers of threads.
     """
 
     after: str = ""
@@ -59,7 +60,7 @@ class AuditState(msgspec.Struct, frozen=True):
 
 
 class _Next(msgspec.Struct, frozen=True):
-    """The next thread of the pass, and the estimated reads for a check."""
+    """The next thread of the pass, and the estimated number of reads to check it."""
 
     key_name: str
     name: records.ThreadName
@@ -73,7 +74,7 @@ def state() -> AuditState | None:
 
 
 def check_threads(reads_per_hour: int, *, now: datetime) -> int:
-    """Check threads for about `SECONDS` seconds or until the hour's reads are used.
+    """Check threads for about `SECONDS` seconds, or until the reads of this hour are used up.
 
     Return the number of threads that were checked. With 0 reads, the audit is off.
     """
@@ -89,7 +90,7 @@ def check_threads(reads_per_hour: int, *, now: datetime) -> int:
 
 
 def note(name: records.ThreadName, fields: Sequence[str], *, now: datetime) -> None:
-    """Remember the fields of a thread that differ; without fields, forget the thread."""
+    """Remember which fields of a thread differ; if none do, forget the thread."""
     stored = state()
     is_known = stored is not None and any(_is_of_thread(entry, name) for entry in stored.found)
     if fields or is_known:
@@ -134,7 +135,7 @@ def _first_after(key_name: str) -> tuple[str, records.ThreadName] | None:
 
 
 def _claim(found: _Next, reads_per_hour: int, now: datetime) -> bool:
-    """Claim a thread; return False if the hour's reads are used or another process was faster."""
+    """Claim a thread; return False if the hour's reads are used up or another process has it."""
     before = state() or AuditState()
 
     def body() -> bool:

@@ -1,10 +1,10 @@
 """Compute the places of a thread's comments from their links and numbers (pure).
 
-The source of truth for a comment's place is its parent link and its number. If the link cannot be
-true, because the parent is missing or the links form a circle, the comment that it answers
-(`reply_to`) determines the parent: that comment or, at the deepest level, its parent. A comment
-without either becomes a root. If two siblings have the same number, the older sibling keeps the
-number, and the other one gets a new number. Numbers are never reused.
+The source of truth for a comment's place is its parent link and its number. The link cannot be true
+if the parent is missing or the links form a circle. Then the comment that this one answers
+(`reply_to`) determines the parent: the parent is that comment or, at the deepest level, that
+comment's parent. A comment that has neither becomes a root. If two siblings have the same number,
+the older sibling keeps the number, and the other sibling gets a new one. Numbers are never reused.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ def least_root_count(found: Mapping[str, values.TreePlace]) -> int:
 
 
 def _parents(scheme: sorthash.Scheme, rows: Rows) -> dict[str, str | None]:
-    """Return each comment's parent: the stored one, if it can be true, or another one."""
+    """Return each comment's parent: the stored parent if it can be true, otherwise another one."""
     parents = {row.id: row.parent for row in rows.values()}
     lost = [row for row in rows.values() if _is_lost(scheme, rows, row)]
     for row in lost:
@@ -69,8 +69,8 @@ def _is_lost(scheme: sorthash.Scheme, rows: Rows, row: records.Comment) -> bool:
     answered = rows.get(row.reply_to or "")
     if answered is None or row.parent == answered.id:
         return False
-    # At the deepest level, a reply has the same parent as the comment that it answers. A scheme
-    # whose levels were raised keeps such replies in place.
+    # At the deepest level, a reply has the same parent as the comment that it answers. If the
+    # levels of a scheme were raised, such replies keep their places.
     return row.parent != answered.parent or (answered.parent is None and scheme.levels > 1)
 
 
@@ -107,7 +107,7 @@ def _parent_from_answer(
         above.append(ancestor)
         ancestor = parents[ancestor]
     if row.id in above:
-        return None  # The answered comment is below this one
+        return None  # The answered comment is a descendant of this one
     is_deepest = len(above) >= scheme.levels
     return parents[row.reply_to] if is_deepest else row.reply_to
 
@@ -121,9 +121,10 @@ def _numbered_siblings(
 ) -> Iterator[tuple[records.Comment, int]]:
     """Yield siblings with their numbers.
 
-    Numbers that are duplicate or too small are replaced.
+    Numbers that are duplicates or too small are replaced.
 
-    Comments that already were children of this parent take precedence over moved comments.
+    Comments that were already children of this parent take precedence over comments that were
+    moved.
     """
     first = 0 if parent is None else 1
     siblings = sorted(

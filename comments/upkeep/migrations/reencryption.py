@@ -1,7 +1,7 @@
 """Re-encrypt stored data after a change of `SECRET`, so that the old secret can be removed.
 
 This module handles all values that stay encrypted for longer than a few days. Encrypted values in
-links and questions expire on their own; docs/secrets.md lists both.
+links and questions expire on their own; docs/secrets.md lists both kinds of values.
 
 Each row is changed in its own transaction, and rows that are encrypted with the current secret stay
 unchanged. The job can be interrupted, repeated, and run while the service is in use.
@@ -18,7 +18,7 @@ from comments.store import reads
 
 
 class ReencryptionCounts(NamedTuple):
-    """The number of re-encrypted rows, and of subscribers with an id from the old secret."""
+    """The numbers of re-encrypted rows, and of subscribers whose id comes from the old secret."""
 
     rows: int
     subscribers: int

@@ -3,11 +3,11 @@
 `upgrades` calls `rerender` for all comments in key order, once for each version of the renderers.
 
 Only the HTML changes: the comment is not marked as edited, and nobody gets mail or webhooks. The
-revision of the text stays the same, so an edit form that is open can still be sent. A comment whose
-HTML stays the same is not written. If the new renderer refuses a body, the comment keeps its HTML,
-sanitized again. The comment is flagged for compaction in the same commit, so readers see the new
-HTML at once, and the buckets get it later. Old HTML was safe when it was written; it need not leave
-the buckets at once.
+revision of the text stays the same, so an open edit form can still be submitted. A comment is
+written only if its HTML changes. If the new renderer refuses a body, the comment keeps its old
+HTML, which is sanitized again. The commit that changes a comment also flags it for compaction, so
+readers see the new HTML at once, and the buckets get it later. The old HTML was safe when it was
+written, so it may stay in the buckets until then.
 
 During a rolling release, a process of the older release may store a comment in a range that the
 scan has already passed. That comment keeps the older HTML until the next version of the renderer.
@@ -37,7 +37,7 @@ VERSION = f"{rendering.RENDERER}/{sanitizing.SANITISER}"
 
 
 def rerender(found: Iterable[Any]) -> None:
-    """Render the bodies of comments, which are passed as messages. Store the HTML that changes."""
+    """Render the bodies of comments, given as messages, again. Store only HTML that changed."""
     for message in found:
         stored = message.properties
         was = values.RenderedText(*(stored[field].string_value for field in _TEXT))

@@ -1,22 +1,24 @@
 """Move a site to another scheme of sort hashes, in a job that can be interrupted at any point.
 
-The scheme of a site (levels, width, digits) applies to its new threads; each thread stores its own.
-The job's journal is a Job row. The job has three phases:
+The scheme of a site (levels, width, digits) applies only to its new threads, because each thread
+stores its own scheme. The job records its progress in a journal, which is a Job row. The job has
+three phases:
 
-1. **Stamp.** Threads of older releases store no scheme, so they have their site's. Each of them
-   gets the site's scheme explicitly.
-2. One transaction gives the site the new scheme and begins the next phase. From then on, new
-   threads have the new scheme, because the transaction that makes a thread reads the site's row.
+1. **Stamp.** Threads of older releases store no scheme, so the scheme of their site applies to
+   them. Each of these threads now stores the site's current scheme explicitly.
+2. **Switch.** In one transaction, the site gets the new scheme and the next phase begins. From then
+   on, new threads get the new scheme, because the transaction that creates a thread reads the
+   site's row.
 3. **Switch.** Threads move one at a time, in key order. The transaction that moves a thread
    (`scheme_change.switch`) also advances the journal. Afterwards the thread is compacted.
 
 A thread that cannot move keeps its scheme, and everything else works there as before. The journal
-lists such threads. The finished journal is kept until the site's next job.
+lists the threads that keep their scheme. The finished journal is kept until the site's next job.
 
-Readers see the previous or the new tree of a thread, because one commit moves it. A thread that is
-made before step 2 has the previous scheme and is found by phase 3, whose scan begins later. A step
-does nothing if the journal has changed since the step read it, so two processes can share a job.
-`finish` continues jobs whose process has ended.
+Readers see either the previous or the new tree of a thread, because one commit moves the whole
+thread. A thread that is created before step 2 has the previous scheme. Phase 3 finds it, because
+its scan begins later. A step does nothing if the journal has changed since the step read the
+journal, so two processes can share a job. `finish` continues jobs whose processes have ended.
 """
 
 from datetime import datetime
@@ -35,16 +37,16 @@ from comments.store.models import comment_rows, event_rows, schema
 from comments.tree.schemes import scheme_change
 
 PREFIX = "rescheme/"
-AT_ONCE = 100  # Threads to stamp in one transaction
+AT_ONCE = 100  # Threads to stamp per transaction
 STEPS = 20  # Maximum steps per call of `finish`, to leave time for other work.
-MOST_KEPT = 100  # Threads that the journal names
-SECONDS = 240.0  # Seconds for moving one thread; the service aborts transactions after 270 s.
+MOST_KEPT = 100  # Maximum number of threads that the journal names
+SECONDS = 240.0  # Maximum seconds to move one thread; the service aborts transactions after 270 s.
 _OWNER = "rescheming"
 _TRIES = 3
 
 
 class KeptThread(msgspec.Struct, frozen=True):
-    """A thread that keeps its scheme, and the code of the error that says why."""
+    """A thread that keeps its scheme, and the code of the error that prevented the move."""
 
     thread: str
     code: str
@@ -53,9 +55,9 @@ class KeptThread(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """The journal: the new scheme, the phase, and the key name after which its scan continues.
 
-    `threads` counts the threads that have been switched, `moved` those of them whose comments
-    moved, and `renamed` the comments with a new slug. `kept` names up to `MOST_KEPT` of the
-    `left` threads that keep their scheme.
+    `threads` is the number of switched threads, `moved` the number of those whose comments moved,
+    and `renamed` the number of comments with a new slug. `left` is the number of threads that keep
+    their scheme; `kept` names up to `MOST_KEPT` of them.
     """
 
     scheme: str
@@ -74,7 +76,7 @@ _PROGRESS = decoders.json(Progress)
 def begin(
     site_id: str, scheme: sorthash.Scheme, actor: records.Actor, *, now: datetime
 ) -> Progress:
-    """Begin a job and record it, or return the progress of the unfinished job with the same scheme.
+    """Begin a job and record it; if one to the same scheme is unfinished, return its progress.
 
     Raises:
         errors.NotFound: the site does not exist.
@@ -102,7 +104,7 @@ def begin(
 
 
 def progress(site_id: str) -> Progress | None:
-    """Return the progress of a site's job, or of its last job; None if there never was one."""
+    """Return the progress of a site's current or last job; None if there never was one."""
     row = reads.get(_key(site_id))
     return None if row is None else _PROGRESS.decode(row.position)
 
@@ -176,7 +178,7 @@ def _switch_next(site_id: str, seen: Progress) -> Progress | None:
 
 
 def _switch(name: records.ThreadName, seen: Progress, after: Progress) -> Progress:
-    """Move a thread and the journal in one transaction."""
+    """Move a thread and advance the journal in one transaction."""
 
     def body() -> Progress:
         if _site_if_unchanged(name.site, seen) is None:
@@ -193,10 +195,10 @@ def _switch(name: records.ThreadName, seen: Progress, after: Progress) -> Progre
 
 
 def _compact(name: records.ThreadName, scheme: sorthash.Scheme) -> None:
-    """Compact a thread that has moved, so that its pages are cheap again.
+    """Compact a thread that has moved, so that reading its pages becomes cheap again.
 
-    Until then, and if this process ends here, pages come from the ordered query. The flag of the
-    moved comment leads any process to the thread.
+    Until then, and also if this process ends here, pages come from the ordered query. Any process
+    finds the thread by the flag of the moved comment.
     """
     backlog.note_changes(name)
     for _ in range(_TRIES):
@@ -213,7 +215,7 @@ def _move_on(site_id: str, seen: Progress, moved_on: Progress) -> None:
 
 
 def _site_if_unchanged(site_id: str, seen: Progress) -> comment_rows.SiteRow | None:
-    """Return the site's row if the journal is as it was read, and None otherwise."""
+    """Return the site's row if the journal has not changed since it was read, otherwise None."""
     site, journal = reads.get_multi([comment_rows.site_key(site_id), _key(site_id)])
     if journal is None or _PROGRESS.decode(journal.position) != seen:
         return None

@@ -1,14 +1,14 @@
-"""The format of a store, and the release that introduced it.
+"""Define the format of a store, and the release that introduced the format.
 
     Job "upgrades/format"    position: the format's number and the release, as in "1 0.1.0"
 
-A release raises `FORMAT` if an older release would misread or destroy what it stores, even if it
-needs no scan (`upgrades`). Other releases leave the format as it is, so that an owner can go back
-to an older one. The data file of the embedded engine has a format of its own, which the engine
+A release must raise `FORMAT` if an older release would misread or destroy what the new one stores,
+even if no scan is needed (`upgrades`). All other releases keep the format, so that an owner can go
+back to an older release. The data file of the embedded engine has its own format, which the engine
 checks.
 
-A process refuses a store with a newer format before it reads or writes anything else. Only the
-start of a service or `upgrade` raises the format, after the backup (`store_upgrade`).
+If the store has a newer format, a process refuses it before it reads or writes anything else. Only
+starting a service or running `upgrade` raises the format, after the backup (`store_upgrade`).
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ KEY = event_rows.job_key("upgrades/format")
 
 
 class StoreFormat(NamedTuple):
-    """The number of a format, and the release that introduced it in this store."""
+    """The number of a format, and the release that introduced this format in the store."""
 
     number: int
     release: str
@@ -38,7 +38,7 @@ def current() -> StoreFormat:
 
 
 def read() -> StoreFormat | None:
-    """Return the format of the store, or None if no release has noted it yet.
+    """Return the format of the store, or None if no release has recorded it yet.
 
     Raises:
         errors.Misconfigured: this release cannot read the store.

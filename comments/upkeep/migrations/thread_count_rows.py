@@ -1,12 +1,14 @@
 """Complete the rows with the comment counts of a website's threads (`thread_counts`).
 
-Deliveries add their changes to rows that are not complete yet. This module compares such rows with
-the threads' own counters, in one snapshot, and adds the difference, as a recount does. A delivery
-that finds incomplete rows requests this, for example the first delivery of a new website.
-`upgrades` does it for the websites of older releases.
+Deliveries add their changes to these rows even before the rows are complete. This module compares
+incomplete rows with the threads' own counters, in one snapshot, and adds the difference, as a
+recount does. A delivery that finds incomplete rows requests their completion; for example, the
+first delivery of a new website does so. `upgrades` completes the rows for the websites of older
+releases.
 
-The difference is added only once, because it is a step of a repair (`counter_repair`). Changes
-between the snapshot and the commit are not lost, because deliveries also only add.
+The difference is added only once, because adding it is a step of a repair (`counter_repair`).
+Changes between the snapshot and the commit are not lost, because deliveries too only add
+differences.
 """
 
 import functools
@@ -20,18 +22,18 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows
 from comments.tree.counters import counter_repair, thread_counts
 
-_TRIES = 5  # Maximum attempts, because other processes may correct the same counters.
+_TRIES = 5  # Maximum attempts; other processes may correct the same counters.
 
 
 class _MissingCounts(NamedTuple):
-    """What to add to a website's rows; None if the website has too many threads for them."""
+    """What to add to a website's rows; None if the website has too many threads for such rows."""
 
     step: int
     numbers: Mapping[str, int] | None
 
 
 def complete(site_id: str) -> None:
-    """Complete a website's rows of thread counts, unless they are complete.
+    """Complete a website's rows of thread counts, unless they are already complete.
 
     Raises:
         errors.Overloaded: other processes keep correcting the counters, or the store is busy.

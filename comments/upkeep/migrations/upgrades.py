@@ -1,14 +1,14 @@
-"""Upgrade rows of older releases to the current form, a bounded number at a time.
+"""Upgrade rows of older releases to the current form, a limited number of rows at a time.
 
-This module owns the upgrade scans and the Job rows that store their positions, so an interrupted
-scan continues and a finished scan is not repeated. The scheduler calls `go_on` soon after each
-process starts and every five minutes; `repair --fix` runs every scan to its end.
+This module owns the upgrade scans and the Job rows that store their positions. An interrupted scan
+therefore continues, and a finished scan is not repeated. The scheduler calls `go_on` soon after
+each process starts and every five minutes; `repair --fix` runs every scan to its end.
 
 A scan begins with its Job row, which `begin` writes when a new release starts, after the backup
 (`store_upgrade`). A new store needs no scan, so `note_new` marks all of them as finished.
 
-A row that a scan has not reached yet is read in the form of the older release. Only the list of
-threads by activity does not contain such a row (`review_queue`).
+Until a scan reaches a row, the row is read in the form of the older release. The only effect is
+that the list of threads by activity does not contain such a row (`review_queue`).
 """
 
 import functools
@@ -26,14 +26,14 @@ from comments.upkeep.migrations import rerendering, store_format, thread_count_r
 STEPS = 20  # Maximum steps per call of `go_on`, to leave time for other work.
 AT_ONCE = 100  # Rows per step.
 _DONE = "done"
-_FINISHED = per_process.PerProcess(set[str])  # Scans that this process knows to be finished.
+_FINISHED = per_process.PerProcess(set[str])  # Scans that this process knows are finished.
 
 
 class _Walk(NamedTuple):
-    """A scan of one kind in key order.
+    """A scan of the rows of one kind, in key order.
 
-    `mend` upgrades the rows of one step, which it receives as messages. `purpose` says in a report
-    what the scan does.
+    `mend` upgrades the rows of one step, which it receives as messages. `purpose` describes the
+    scan in reports.
     """
 
     job: str
@@ -43,7 +43,7 @@ class _Walk(NamedTuple):
 
 
 class PendingScan(NamedTuple):
-    """A scan that is not finished, and the number of rows that it has not read yet."""
+    """An unfinished scan, and the number of rows that it has not read yet."""
 
     job: str
     purpose: str
@@ -52,7 +52,7 @@ class PendingScan(NamedTuple):
 
 
 def pending_scans() -> list[PendingScan]:
-    """Return the unfinished scans. Counting the rows bills one read for each 1,000 rows."""
+    """Return the unfinished scans. Counting the rows costs one billed read per 1,000 rows."""
     return [
         PendingScan(walk.job, walk.purpose, _rows_left(walk, row), row is not None)
         for walk, row in zip(_WALKS, _jobs(), strict=True)
@@ -68,12 +68,12 @@ def has_new() -> bool:
 
 
 def begin() -> None:
-    """Begin all scans of this release, and note its format. `go_on` then runs them."""
+    """Begin all scans of this release, and record its format. `go_on` then runs them."""
     transactions.transaction(functools.partial(_note, ""))
 
 
 def note_new() -> None:
-    """In a store without websites, note the format of this release, and that no scan is needed."""
+    """In a store without websites, record this release's format, and that no scan is needed."""
     if not reads.names("Site", limit=1):
         transactions.transaction(functools.partial(_note, _DONE))
 
@@ -106,7 +106,7 @@ def _query(walk: _Walk, seen: str, limit: int | None = None) -> reads.Query:
 
 
 def go_on(*, steps: int | None = STEPS) -> int:
-    """Continue the scans that have begun, for up to `steps` steps, or to their end if it is None.
+    """Continue scans that have begun, for up to `steps` steps; None means to their end.
 
     Return the number of rows read.
 
@@ -178,7 +178,7 @@ def _add_activity_time(name: records.ThreadName) -> None:
 
 
 def _count_threads(found: list[Any]) -> None:
-    """Make the rows with the comment counts of each website's threads."""
+    """Create the rows with the comment counts of each website's threads."""
     for message in found:
         thread_count_rows.complete(message.key.path[-1].name)
 

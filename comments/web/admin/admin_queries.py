@@ -23,7 +23,10 @@ Words = Annotated[str, msgspec.Meta(max_length=review_queue.LONGEST_TEXT)]
 
 
 class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A query. Unknown parameters are errors. `cursor` is empty for the first page."""
+    """The base of all queries.
+
+    Unknown parameters are errors. `cursor` is empty for the first page.
+    """
 
     cursor: Typed = ""
 
@@ -34,7 +37,7 @@ class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QueueQuery(_Query, frozen=True):
-    """Filters for a site's comments. Empty values filter nothing."""
+    """Filters for a site's comments. An empty value does not filter."""
 
     status: StatusFilter = "pending"
     author: Typed = ""
@@ -61,7 +64,7 @@ class ListingQuery(_Query, frozen=True):
 
 
 class ThreadsQuery(_Query, frozen=True):
-    """Threads with a text in their title or address; all threads without a text."""
+    """The threads whose title or address contains a text; without a text, all threads."""
 
     q: Words = ""
 
@@ -76,7 +79,7 @@ class AuditLogQuery(_Query, frozen=True):
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The query for statistics: the days up to `until` or today, in a category or everywhere."""
+    """A period of days that ends at `until` or today; with a category or for all categories."""
 
     days: Literal["30", "90", "365"] = "30"
     until: date | msgspec.UnsetType = msgspec.UNSET
@@ -90,18 +93,20 @@ class RuleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _SettingsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A form that changes stored settings. A field that the request lacks keeps its stored value.
+    """A form that changes stored settings.
 
-    A field is None if it was not sent; an empty field was sent empty.
+    A field that the request does not contain keeps its stored value.
+
+    A field is None if it was not sent; it is "" if it was sent empty.
     """
 
     def parse(self, **parsers: Callable[[str], object]) -> dict[str, Any]:
-        """Parse those of the fields that were sent."""
+        """Parse those of these fields that were sent."""
         texts = {name: getattr(self, name) for name in parsers}
         return {name: parsers[name](text) for name, text in texts.items() if text is not None}
 
     def numbers(self, *names: str, empty: int | None, digits: int = 6) -> dict[str, Any]:
-        """Parse those of the fields that were sent as numbers; an empty one means `empty`."""
+        """Parse those of these fields that were sent as numbers; "" becomes `empty`."""
         texts = {name: getattr(self, name) for name in names}
         return {
             name: number(name, text, digits) if text else empty
@@ -110,10 +115,11 @@ class _SettingsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
     def boxes(self, *names: str) -> dict[str, Any]:
-        """Return which of the boxes are checked, without boxes that the request does not tell.
+        """Return which boxes are checked, without boxes about which the request says nothing.
 
-        Browsers do not send unchecked boxes, but all other fields. So in a request without some of
-        the other fields, a missing box means nothing.
+        Browsers always send all other fields, but never unchecked boxes. If any of the other fields
+        is missing, the request does not come from the form, so a missing box does not mean that it
+        is unchecked.
         """
         is_complete = None not in msgspec.structs.astuple(self)
         checked = {name: bool(getattr(self, name)) for name in names}
@@ -123,7 +129,7 @@ class _SettingsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A form that bans an author or lifts a ban.
 
-    The ban is permanent if `days` is empty. Checked boxes send "on".
+    The ban is permanent if `days` is empty. Checked boxes are sent as "on".
     """
 
     act: Literal["ban", "unban", "restore"]
@@ -197,7 +203,7 @@ class OptionsForm(_SettingsForm, frozen=True):
 class ClassifierForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of a classifier. An empty secret keeps the stored secret.
 
-    Only setting one needs its field: Akismet `key`, a webhook `url`.
+    A field is only required by the classifier that uses it: `key` by Akismet, `url` by a webhook.
     """
 
     act: Literal["set", "rotate", "remove"]
@@ -288,7 +294,8 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A website to add: the addresses of its pages, separated by spaces, and its id.
 
-    Without an id, or with the id `proposed` for another address, the page proposes one.
+    If the id is empty, or was proposed (`proposed`) for another address, the page proposes a new
+    id.
     """
 
     origin: TextLine
@@ -329,7 +336,7 @@ class FinishedUploadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class UploadDecisionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A decision about a checked file. The page mappings in `mapping` are separated by spaces."""
+    """A decision about a checked file. Page mappings in `mapping` are separated by spaces."""
 
     act: Literal["import", "check", "discard"]
     upload: Typed
@@ -337,7 +344,7 @@ class UploadDecisionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class ExportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An export: its format, and whether it includes the audit log, which WXR has no place for."""
+    """An export: its format, and whether it includes the audit log; WXR cannot contain one."""
 
     format: Literal["jsonl", "wxr"] = "jsonl"
     audit_log: Box = ""
@@ -354,7 +361,7 @@ class EmptyQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def require(field: str, text: str | None) -> str:
-    """Return the value of a field that only some buttons of a form need.
+    """Return the value of a field that only some buttons of a form require.
 
     Raises:
         errors.BadInput: the field was not sent.
@@ -376,7 +383,7 @@ def number(field: str, text: str, digits: int = 6) -> int:
 
 
 def several(line: str) -> tuple[str, ...]:
-    """Split a line at commas, or at spaces if it contains no comma."""
+    """Split a line at commas; if it contains no comma, at spaces."""
     pieces = line.split(",") if "," in line else line.split()
     return tuple(dict.fromkeys(piece.strip() for piece in pieces if piece.strip()))
 

@@ -39,7 +39,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
 
     @property
     def brings(self) -> Sequence[str]:
-        """The page title, address and categories sent with an unapproved comment."""
+        """The page title, address and categories that were sent with an unapproved comment."""
         if self.case.comment.status is Status.APPROVED:
             return ()
         said = naming.decode(self.case.brought)
@@ -57,7 +57,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
 
     @property
     def website(self) -> str:
-        """The author's website if it is an http or https address, else ""."""
+        """The author's website if it is an http or https address, otherwise ""."""
         return nesting.web_address(self.case.comment.author.website)
 
     @property
@@ -67,7 +67,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> str:
-        """The displayed status, which includes whether the comment is pinned."""
+        """The displayed status, which also says whether the comment is pinned."""
         return labels.status(self.case.comment)
 
 
@@ -81,7 +81,8 @@ class Beside(NamedTuple):
 def of(site: records.Site, cases: Sequence[records.Case]) -> list[CommentListItem]:
     """Return the list items for comments.
 
-    Read the threads, author counts, reports and classifier answers, with one lookup per kind.
+    Read the threads, author counts, reports and classifier answers, with one lookup for each of
+    these kinds.
     """
     names = [records.ThreadName(site.id, case.comment.thread) for case in cases]
     about = dict(zip(names, thread_info.get_many(names), strict=True)) if names else {}

@@ -4,8 +4,8 @@
     c.{id}    a selected comment; the value is the revision that the moderator saw
     reason    the moderator's reason
 
-Each comment is decided in its own transaction, and only if it still has the revision that the
-moderator saw. If the comment has changed, it keeps its status, and the outcome says so. Each
+Each comment is decided in a separate transaction, and only if its revision is still the one that
+the moderator saw. If the comment has changed, it keeps its status, and the outcome says so. Each
 outcome names the verb that undoes the change.
 """
 
@@ -112,9 +112,9 @@ def verbs_of(case: records.Case) -> list[Verb]:
 def apply_posted(visit: site_visit.Visit, here: str = "") -> FormResult | flask.Response | None:
     """Apply the decision in the current request's form.
 
-    Return None for a GET, and JSON if a script sent the request.
+    For a GET, return None; if a script sent the request, return JSON.
 
-    `here` is the comment's id on the page of a single comment.
+    On the page of a single comment, `here` is the comment's id.
 
     Raises:
         errors.BadInput: a field of the form is not valid.
@@ -155,7 +155,7 @@ def read(fields: Mapping[str, str]) -> RequestedDecision:
 
 
 def _named_comment(one: Sequence[str]) -> ChosenComment:
-    """Return the comment that the button for a single comment names."""
+    """Return the comment that the pressed button names, if it is for a single comment."""
     if len(one) != 2 or not comment_rows.is_comment_id(one[0]):  # noqa: PLR2004 - id and revision
         raise errors.BadInput("act", "bad-form")
     return ChosenComment(one[0], _revision("act", one[1]))

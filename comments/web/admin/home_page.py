@@ -1,7 +1,8 @@
 """The home page of the admin console: the account's sites, and a form to add a website.
 
-The form asks for the address first, and then shows the origin and the id that follow from it, which
-can both be changed. While a site is not set up, the page leads to its next step.
+The form first asks for the address. Then it shows the origin and the id that it derives from the
+address; both can be changed. Until the setup of a site is finished, the page links to its next
+step.
 """
 
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ signed_in.protect(blueprint)
 
 
 class _Held(NamedTuple):
-    """A site and the account's role on the site."""
+    """A site and the account's role on that site."""
 
     site: records.Site
     role: roles.Role
@@ -43,14 +44,14 @@ def show() -> flask.Response:
 
 @blueprint.post("/sites")
 def add() -> flask.Response:
-    """Propose an id for a website, or add the website and lead to the page with its snippet."""
+    """Propose an id for a website, or add the website and redirect to the page with its snippet."""
     account = signed_in.require(roles.Role.OWNER, roles.SERVICE)
     sent = forms.read(admin_queries.NewSiteForm)
     scheme, now = context.settings().scheme, datetime.now(UTC)
     try:
         origins = _origins(sent)
         proposed, is_kept = _proposed_id(origins[0]), sent.short_name == sent.proposed
-        # A name that was proposed for another address would stay forever.
+        # Ids are permanent, so an id that was proposed for another address is replaced.
         if not sent.short_name.strip() or (is_kept and proposed != sent.proposed):
             sent = msgspec.structs.replace(sent, short_name=proposed, proposed=proposed)
             return _page(account, sent, origins)
@@ -65,7 +66,7 @@ def add() -> flask.Response:
 @blueprint.get("/sites")
 @blueprint.get("/sites/")
 def find_home() -> flask.Response:
-    """Redirect a manually typed address to the home page."""
+    """Redirect manually typed addresses to the home page."""
     return signed_in.redirect_to("admin")
 
 
@@ -95,7 +96,7 @@ def _page(
     *,
     error: errors.FlatthreadError | None = None,
 ) -> flask.Response:
-    """Show the page; after a form, with what was sent, its origins, or the problem."""
+    """Show the page; after a form, with the values sent, the origins or the problem."""
     held, is_owner = _held_sites(account), account.may(roles.Right.MANAGE, roles.SERVICE)
     owned = [entry.site.id for entry in held if entry.role is roles.Role.OWNER]
     setups = site_setup.of(owned)
@@ -105,7 +106,7 @@ def _page(
         account=account,
         held=held,
         is_owner=is_owner,
-        # A new service has only the site of its demo page.
+        # A new service contains only the site of its demo page.
         is_new=is_owner and set(owned) <= {site_settings.DEMO},
         unfinished=[name for name, setup in setups.items() if not setup.is_done],
         sent=sent,

@@ -1,4 +1,4 @@
-"""The positions of the bars in SVG bar plots (pure).
+"""Compute the positions of the bars in SVG bar plots (pure).
 
 A plot shows the same numbers as the table next to it. Each plot has a title and a description.
 Plots are drawn with attributes and classes, because the Content Security Policy forbids inline

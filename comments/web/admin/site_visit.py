@@ -15,7 +15,7 @@ from comments.sites import site_settings
 from comments.web.http import context
 from comments.web.sign_in import signed_in
 
-# The notices that each page can show at its top after a change (`redirect_with_notice`).
+# The notices that any page can show at its top after a change (`redirect_with_notice`).
 NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone")
 
 
@@ -32,12 +32,12 @@ class Visit(NamedTuple):
 
     @property
     def is_service_owner(self) -> bool:
-        """Whether the account owns the service and therefore may see pages about the service."""
+        """Whether the account owns the service and so may see the pages about the service."""
         return self.account.may(roles.Right.MANAGE, roles.SERVICE)
 
 
 def blueprint(name: str) -> flask.Blueprint:
-    """Make a guarded blueprint for pages of a site."""
+    """Create a guarded blueprint for pages of a site."""
     made = flask.Blueprint(name, __name__, url_prefix="/admin/sites/<site:site_id>")
     signed_in.protect(made)
     return made
@@ -68,7 +68,7 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
         site=visit.site,
         desk=desk,
         notices=NOTICES,
-        # The query for the next page of a list, without the cursor.
+        # The parameters of the next page of a list, without the cursor.
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},
         **values,
     )
@@ -77,14 +77,14 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
 def redirect_with_notice(visit: Visit, where: str, said: str) -> flask.Response:
     """Redirect to a page of the site that shows the notice `said`.
 
-    The notice is one of `NOTICES`, or one that the page shows next to a form. Its name is the
-    fragment of the address, so it is not part of later requests.
+    The notice is one of `NOTICES`, or a notice that the page shows next to a form. The fragment of
+    the address names the notice, so later requests do not contain it.
     """
     return signed_in.redirect_to(f"admin/sites/{visit.site.id}/{where}#{said}")
 
 
 def audit_entry(visit: Visit, reason: str) -> site_settings.Noted:
-    """Return the audit log entry for a change to the site's settings."""
+    """Return the audit log entry for a change of the site's settings."""
     act = audit_log.Act(visit.account.actor, "set-site", reason)
     return site_settings.Noted(act, datetime.now(UTC))
 

@@ -24,7 +24,7 @@ _UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 
 @blueprint.get("/log")
 def show(site_id: str) -> flask.Response:
-    """Show the newest entries about one subject or about all subjects."""
+    """Show the newest entries about one subject, or about all subjects."""
     visit = site_visit.enter(site_id)
     query, secret = query_strings.read(admin_queries.AuditLogQuery), site_visit.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
@@ -48,7 +48,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/log")
 def undo(site_id: str) -> flask.Response:
-    """Undo the change in an entry, unless a later decision replaced it."""
+    """Undo the change in an entry, unless a later decision has replaced the change."""
     visit = site_visit.enter(site_id)
     sent, now = forms.read(admin_queries.UndoForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
@@ -64,9 +64,9 @@ def undo(site_id: str) -> flask.Response:
 
 
 def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:
-    """Tell whether the page has an undo button for an entry.
+    """Return whether the page shows an undo button for an entry.
 
-    `undo` itself checks whether the change can be undone.
+    Whether the change can still be undone is checked by `undo` itself.
     """
     if comment_rows.is_comment_id(entry.subject):
         return entry.verb in _UNDOABLE

@@ -35,7 +35,7 @@ def index(site_id: str) -> flask.Response:
 
 @blueprint.route("/author", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """Show all comments by one author, with any status."""
+    """Show all comments by one author, whatever their status."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.AuthorQuery)
     report = decision_forms.apply_posted(visit)

@@ -13,12 +13,12 @@ from comments.web.http.decode import forms, query_strings
 blueprint = site_visit.blueprint("bans")
 
 _SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
-_ROUNDS = 10  # Each round has 100 comments; for more, the moderator presses again.
+_ROUNDS = 10  # Each round processes 100 comments; for more, the moderator submits the form again.
 
 
 @blueprint.post("/bans")
 def settle(site_id: str) -> flask.Response:
-    """Ban an author or lift the ban. Hide or restore the author's comments if requested."""
+    """Ban an author or lift the ban. On request, hide or restore the author's comments."""
     visit = site_visit.enter(site_id)
     author = query_strings.read(admin_queries.AuthorQuery).id
     sent, now = forms.read(admin_queries.BanForm), datetime.now(UTC)

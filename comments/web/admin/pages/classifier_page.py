@@ -1,6 +1,7 @@
 """The settings of a site's classifiers and of Turnstile, for owners.
 
-Pages never show stored secrets. A new secret is shown once, in the answer to the request.
+Pages never show stored secrets. A new secret is shown once, in the response to the request that
+created it.
 """
 
 from datetime import UTC, datetime

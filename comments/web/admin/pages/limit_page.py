@@ -1,7 +1,7 @@
 """The post limits and the daily budget of a site, for owners.
 
-An empty field uses the service's default. The values are stored in the site's entity. The checks
-are the same as on the command line (`post_limits`, `budgets`).
+If a field is empty, the service's default applies. The values are stored in the site's entity. The
+checks are the same as on the command line (`post_limits`, `budgets`).
 """
 
 from datetime import UTC, datetime
@@ -19,12 +19,12 @@ from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("limits")
 
-_DIGITS = 10  # A number with more digits exceeds every maximum.
+_DIGITS = 10  # A number with more digits exceeds all maximums.
 _POST_LIMITS = admin_queries.PostLimitsForm.__struct_fields__[:-1]  # The last field is the reason.
 
 
 class Used(NamedTuple):
-    """Today's usage of one resource. `most` is the resource's budget; 0 means unlimited."""
+    """Today's usage of one resource. `most` is the budget for this resource; 0 means unlimited."""
 
     what: str
     used: int
@@ -89,7 +89,7 @@ def change_post_limits(site_id: str) -> flask.Response:
 
 @blueprint.post("/limits/budget")
 def change_budget(site_id: str) -> flask.Response:
-    """Change the daily budget and the action to take when the budget is used up."""
+    """Change the daily budget, and the action to take when it is used up."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.BudgetForm)
     names = usage.UsageAmounts.__struct_fields__

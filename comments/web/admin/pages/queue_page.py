@@ -14,7 +14,7 @@ blueprint = site_visit.blueprint("queue")
 @blueprint.get("")
 @blueprint.get("/")
 def find(site_id: str) -> flask.Response:
-    """Redirect a site's admin address to its queue."""
+    """Redirect a site's admin address to its review queue."""
     return signed_in.redirect_to(f"admin/sites/{site_visit.enter(site_id).site.id}/queue")
 
 

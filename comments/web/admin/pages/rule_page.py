@@ -14,7 +14,7 @@ from comments.web.rendering import labels
 blueprint = site_visit.blueprint("rules")
 
 _MOST_TRIED = 1_000  # The maximum number of comments in a dry run.
-_SHOWN = 100  # The number of matches that the page shows.
+_SHOWN = 100  # Maximum number of matches that the page shows.
 
 
 @blueprint.get("/rules")
@@ -31,7 +31,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/rules")
 def save(site_id: str) -> flask.Response:
-    """Try a rule on recent comments, or save it."""
+    """Test a rule on recent comments, or save it."""
     visit = site_visit.enter(site_id)
     sent = forms.read(admin_queries.RuleForm)
     rule = _rule(sent, rulebook.from_store(visit.site.id))

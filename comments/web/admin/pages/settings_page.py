@@ -34,7 +34,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/settings/policy")
 def change_policy(site_id: str) -> flask.Response:
-    """Change the moderation of the site."""
+    """Change the moderation settings of the site."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.PolicyForm)
     policy_changes.set_policy(
@@ -54,7 +54,7 @@ def change_policy(site_id: str) -> flask.Response:
 def change(site_id: str) -> flask.Response:
     """Change the settings of the site, with the same checks as on the command line.
 
-    Turning moderation in threads off ends the sessions of moderators there.
+    Turning off moderation in threads ends the sessions of moderators there.
     """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.SiteForm)
@@ -76,7 +76,7 @@ def change(site_id: str) -> flask.Response:
 
 @blueprint.post("/settings/options")
 def change_options(site_id: str) -> flask.Response:
-    """Change what readers notice, with the same checks as on the command line."""
+    """Change the options that readers notice, with the same checks as on the command line."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.OptionsForm)
     given = {

@@ -1,7 +1,7 @@
 """Get started: the lines for a new site's pages, the check of a page, and the end of the setup.
 
-All state is in the store, so an owner can leave this page at any step and come back. While the
-setup is not finished, the home page links here.
+All state is in the store, so an owner can leave this page at any step and return later. Until the
+setup is finished, the home page links to this page.
 """
 
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ blueprint = site_visit.blueprint("start")
 
 @blueprint.get("/start")
 def show(site_id: str) -> flask.Response:
-    """Show the steps, and the lines for pages."""
+    """Show the steps, and the lines to add to pages."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.EmptyQuery)
     return _page(visit)
@@ -37,7 +37,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.get("/start/state")
 def tell(site_id: str) -> flask.Response:
-    """Return whether a page of the site was seen, for the script, with an ETag."""
+    """Tell the page's script, with an ETag, whether a page of the site was seen."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.EmptyQuery)
     state = _state(visit.site, site_setup.get(visit.site.id), datetime.now(UTC))
@@ -46,7 +46,7 @@ def tell(site_id: str) -> flask.Response:
 
 @blueprint.post("/start/check")
 def check(site_id: str) -> flask.Response:
-    """Open a page of the site, and show what is wrong with it."""
+    """Fetch a page of the site, and show what is wrong with it."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent, now = forms.read(admin_queries.PageForm), datetime.now(UTC)
     secret = context.settings().secret
@@ -61,7 +61,7 @@ def check(site_id: str) -> flask.Response:
 
 @blueprint.post("/start/origin")
 def add_origin(site_id: str) -> flask.Response:
-    """Add an origin to the site, which one of its pages was seen at."""
+    """Add to the site an origin at which one of its pages was seen."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.OriginForm)
     noted = site_visit.audit_entry(visit, "")
@@ -71,7 +71,7 @@ def add_origin(site_id: str) -> flask.Response:
 
 @blueprint.post("/start/done")
 def finish(site_id: str) -> flask.Response:
-    """Finish the setup, and lead to the comments."""
+    """Finish the setup, and redirect to the comments."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     forms.read(request_shapes.NoForm)
     site_setup.finish(visit.site.id)
@@ -79,7 +79,7 @@ def finish(site_id: str) -> flask.Response:
 
 
 class _State(msgspec.Struct, frozen=True):
-    """The state of the check: its name, a sentence, and the unlisted origins that were seen."""
+    """The state of the check: its name, a sentence, and the origins seen that are unlisted."""
 
     name: str
     said: str
@@ -138,9 +138,9 @@ def _text_of(recipe: recipes.Recipe) -> markupsafe.Markup:
 
 
 def _is_mixed(site: records.Site, service: str) -> bool:
-    """Return whether browsers refuse to load the script, because only the page uses HTTPS.
+    """Return whether browsers refuse to load the script because the page, but not it, uses HTTPS.
 
-    They load it from the machine on which they run.
+    Browsers do load it if the service runs on the same machine as the browser.
     """
     own = urlsplit(service)
     has_https = any(origin.startswith("https:") for origin in site.origins)

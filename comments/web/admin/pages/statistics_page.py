@@ -1,4 +1,4 @@
-"""The statistics of a site by day and by category, with plots, and its usage today."""
+"""The statistics of a site by day and by category, with plots, and the site's usage today."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -52,7 +52,7 @@ def show(site_id: str) -> flask.Response:
 
 
 def _last_day(site_id: str, category: str, since: date) -> date | None:
-    """Return the last day with comments before a period, or else the last day of all."""
+    """Return the last day with comments before a period; if there is none, the last day at all."""
     before = date.fromordinal(max(since.toordinal() - 1, 1))
     return statistics.last_day(site_id, category, until=before) or statistics.last_day(
         site_id, category, until=date.max

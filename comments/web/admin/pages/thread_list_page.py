@@ -20,7 +20,7 @@ blueprint = site_visit.blueprint("threads")
 
 @blueprint.get("/threads")
 def index(site_id: str) -> flask.Response:
-    """List the threads with their counts, beginning with the newest comments."""
+    """List the threads with their counts, starting with the most recently commented ones."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.ThreadsQuery)
     page = review_queue.active_threads(
@@ -41,7 +41,7 @@ def index(site_id: str) -> flask.Response:
 
 @blueprint.route("/thread", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """Show all comments in a thread, with any status, in reading order."""
+    """Show all comments in a thread, whatever their status, in reading order."""
     visit = site_visit.enter(site_id)
     thread, query = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
     report = decision_forms.apply_posted(visit)
@@ -89,9 +89,9 @@ def settle(site_id: str) -> flask.Response:
 
 @blueprint.post("/thread/title")
 def entitle(site_id: str) -> flask.Response:
-    """Set the title, address and categories of a thread, or inherit them from its comments again.
+    """Set a thread's title, address and categories, or inherit them from its comments again.
 
-    Set only fields that the moderator changed, so that the thread still inherits the others.
+    Only the fields that the moderator changed are set, so the thread still inherits the others.
     """
     visit = site_visit.enter(site_id)
     thread, _ = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
@@ -115,7 +115,7 @@ def entitle(site_id: str) -> flask.Response:
 
 
 def _stored_thread(name: records.ThreadName) -> records.Thread:
-    # Bypass the cache, which can be a minute old: the thread may have been locked since then.
+    # Bypass the cache, which can be a minute old: the thread may have been locked in the meantime.
     row = review_queue.read_thread(name)
     if row is None:
         raise errors.NotFound("thread", name.id)

@@ -1,7 +1,7 @@
-"""Download everything of a site as one file, for owners.
+"""Download all data of a site as one file, for owners.
 
-The packed file is made in memory, so it is limited to `MOST_COMMENTS`; the command line exports
-larger sites.
+The compressed file is created in memory, so the site may have at most `MOST_COMMENTS` comments; the
+command line exports larger sites.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("exports")
 
-# Packed, 100,000 comments take about 20 MB; App Engine limits a response to 32 MB.
+# Compressed, 100,000 comments take about 20 MB; App Engine limits a response to 32 MB.
 MOST_COMMENTS = 100_000
 _EXTENSIONS = {"jsonl": ".jsonl.gz", "wxr": ".xml.gz"}
 
 
 @blueprint.get("/export")
 def download(site_id: str) -> flask.Response:
-    """Return the export of the site, packed with gzip.
+    """Return the export of the site, compressed with gzip.
 
     Raises:
         errors.Conflict: the site has too many comments.

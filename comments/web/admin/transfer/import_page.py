@@ -1,7 +1,7 @@
-"""The imports of a site: a form to upload a file, the upload's report, and the journal of imports.
+"""The imports of a site: a form to upload a file, the upload's report, and all past imports.
 
-A script (`widget/pages/console/upload.js`) sends the file in parts to `upload_calls`. The rest
-of the page needs no script.
+A script (`widget/pages/console/upload.js`) sends the file in parts to `upload_calls`. All other
+parts of the page work without a script.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _MEGABYTE = 1_000_000
 
 @blueprint.get("/imports")
 def show(site_id: str) -> flask.Response:
-    """Show the upload, and list all imports, newest first."""
+    """Show the upload, and list all imports, starting with the newest."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.EmptyQuery)
     return _page(visit)
@@ -39,7 +39,7 @@ def show(site_id: str) -> flask.Response:
 def decide(site_id: str) -> flask.Response:
     """Import the checked file, check it again with other page mappings, or discard it.
 
-    If another window has decided in the meantime, show the state of the upload.
+    If the owner has already decided in another window, show the state of the upload.
     """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.UploadDecisionForm)
@@ -60,7 +60,7 @@ def decide(site_id: str) -> flask.Response:
 
 
 def _mapping(site: str, upload_id: str) -> tuple[str, ...] | None:
-    """Return the page mappings with which a file was checked; None if it was replaced."""
+    """Return the page mappings with which a file was checked; None if the upload was replaced."""
     upload = upload_store.get(site)
     return None if upload is None or upload.id != upload_id else upload.mapping
 
@@ -77,7 +77,7 @@ def _carry_out(visit: site_visit.Visit, act: str, upload: str, mapping: tuple[st
 
 
 def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:
-    """Show the page, or after a mapping that is not valid the problem with this mapping."""
+    """Show the page; after an invalid mapping, also show the problem with this mapping."""
     now = datetime.now(UTC)
     imports = import_journal.recent_imports(visit.site.id)
     response = site_visit.page(
@@ -105,7 +105,7 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
 def _upload_to_show(
     upload: upload_store.Upload | None, imports: Sequence[import_journal.Import]
 ) -> upload_store.Upload | None:
-    """Return the upload; None if its import is complete and may have been undone since."""
+    """Return the upload; None if its import is complete and an undo has begun since."""
     if upload is None or upload.state is not upload_store.UploadState.DONE:
         return upload
     undone = (entry.undoing for entry in imports if entry.undoing is not None)

@@ -1,4 +1,4 @@
-"""The undo of an import: what it removes and what stays, and a button that begins it."""
+"""The undo of an import: what it removes, what stays, and a button that begins it."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("undo")
 
-_STEPS = 10  # Transactions in the request; the background worker runs the others.
+_STEPS = 10  # Transactions in the request itself; the background worker runs the rest.
 
 
 @blueprint.get("/imports/undo")

@@ -1,4 +1,4 @@
-"""Calls of the script that uploads a file to import, and shows how far its import is."""
+"""Calls of the script that uploads a file to import and shows the progress of the import."""
 
 from datetime import UTC, datetime
 

@@ -1,1 +1,1 @@
-"""Who calls the API: readers' tokens, sites' tokens, moderators' tokens."""
+"""Recognize the callers of the API by the tokens of readers, sites and moderators."""
