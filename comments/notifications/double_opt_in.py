@@ -3,7 +3,7 @@
 A subscription request is encrypted into a link, which is mailed to the address. Until that mail is
 sent, the queued mail is the only stored copy of the request. The link opens a page with a button,
 and only a click on the button stores the subscription. Every mail about comments contains a link
-that ends the subscription, by one POST (RFC 8058) or by a button.
+that ends the subscription, either by one POST (RFC 8058) or through a button on a page.
 
 Invariant: A response depends only on the request, and `request_confirmation` performs the same
 reads and writes for every address, so a caller cannot learn who follows which threads
@@ -50,8 +50,8 @@ _ADDRESS, _CONFIRM = "address", "confirm"
 class SubscriptionRequest(msgspec.Struct, frozen=True, array_like=True):
     """A subscription request, as encoded in a link. `thread` is a key name.
 
-    `id` makes each link unique. Links from releases without `id` are valid for `TERM`, and using
-    one link also uses up all others with the same content.
+    `id` makes each link unique. Links that older releases made without an `id` are also valid for
+    `TERM`. Using such a link also uses up all other links with the same content.
     """
 
     email: str
@@ -174,7 +174,7 @@ def title_of(request: SubscriptionRequest) -> str:
 def confirm(link: str, *, secret: str, now: datetime, shares: bool = False) -> SubscriptionRequest:
     """Store the subscriptions in a confirmation link, and mark the link as used.
 
-    With `shares`, the owner of the site may see the address among the thread's followers.
+    If `shares` is true, the site's owner may see the address in the list of the thread's followers.
 
     Raises:
         errors.BadLink: the link is invalid, has expired, or has been used.
@@ -203,7 +203,7 @@ def _subject(request: SubscriptionRequest) -> str:
 def subscriber_of(email: str, secret: str) -> str:
     """Return the id for a new subscriber with this address.
 
-    The case of letters is ignored.
+    Addresses that differ only in the case of letters have the same id.
     """
     return ids_of(email, secret)[0]
 
@@ -268,7 +268,7 @@ def unsubscribe(link: str, secret: str, *, now: datetime) -> None:
 
 
 def sharing_site(link: str, secret: str) -> str:
-    """Return the site whose owner may see the address of an unsubscribe link's recipient, or "".
+    """Return the site whose owner may see the recipient's address, or "" if there is none.
 
     Raises:
         errors.BadLink: the link is invalid.
@@ -278,7 +278,7 @@ def sharing_site(link: str, secret: str) -> str:
 
 
 def unshare(link: str, secret: str) -> None:
-    """Hide the address of an unsubscribe link's recipient from the site's owner.
+    """Hide the address of the recipient of an unsubscribe link from the site's owner.
 
     Raises:
         errors.BadLink, errors.Overloaded: see `unsubscribe`.
@@ -331,7 +331,7 @@ def _subscribers_with(email: str, secret: str, now: datetime) -> list[str]:
 
 
 def _readable_address(stored: str, secret: str, now: datetime) -> str:
-    """Decrypt a stored address; return "" if its secret is no longer known."""
+    """Decrypt a stored address, or return "" if its secret is no longer known."""
     try:
         return address(stored, secret=secret, now=now)
     except errors.BadLink:

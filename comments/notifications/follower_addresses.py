@@ -1,10 +1,10 @@
 """List the addresses of a thread's subscribers for the owner of its site.
 
-Subscribers agree on the page that confirms their subscription, and can withdraw there or on the
-page that ends it (`subscriptions`).
+Subscribers agree to this on the page that confirms their subscription. They can withdraw their
+agreement on that page or on the page that ends the subscription (`subscriptions`).
 
-The list contains only addresses whose owners agreed, as of the moment when each is read. The audit
-log has an entry for each list, written before the first address is read. The entry contains no
+An address is listed only if its owner still agrees at the moment when the address is read. Each
+listing is recorded in the audit log before the first address is read. The entry contains no
 address.
 """
 

@@ -1,4 +1,4 @@
-"""Form tokens, which forms post in place of the mailed link that opened the page.
+"""Make and read form tokens, which a page posts instead of the mailed link that opened the page.
 
 A link in mail is valid for days or forever, and it ends up in browser histories and logs.
 Therefore, the link itself only opens a page, except for one-click unsubscribe (RFC 8058). The form

@@ -8,17 +8,18 @@ comments:
 
 The members therefore sort newest first. Only guests and accounts have inboxes. The author of an
 imported comment has none, because nobody can call the API as that author. A website has inboxes
-only if its owner turned them on (`site_options`): a reply then costs four more reads and one write.
+only if its owner turned them on (`site_options`). With inboxes, each reply costs four more reads
+and one more write.
 
 An event handler adds and removes replies, in the transaction that marks the event as done. Reading
-an inbox returns only replies that readers see now. An inbox shows its newest `MOST` replies; the
-next compaction drops the others.
+an inbox returns only replies that readers see now. An inbox shows its newest `MOST` replies, and
+the next compaction drops all older replies.
 
-Each decision about a reply changes the inbox at most once, so repeating or delaying the delivery of
-an event never returns a reply that was marked as read. A reply that moderators hide and then show
-again is unread again. Marking as read writes only for replies that are in the inbox, so the number
-of writes is limited by the number of replies. After the author is erased, no event creates the
-inbox again: the comments that were answered no longer name the author.
+Each decision about a reply changes the inbox at most once. An event that is delivered late or
+repeatedly therefore never makes a read reply unread again. A reply that moderators hide and then
+show again is unread again. Marking a reply as read writes only if the inbox contains the reply, so
+the number of writes never exceeds the number of replies. After the author is erased, no event
+creates the inbox again: the comments that were answered no longer name the author.
 """
 
 import functools
@@ -39,18 +40,18 @@ from comments.store.large_sets import many_marks, membership, set_compaction
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.threads import thread_info
 
-MOST = 200  # Replies in an inbox; reading it reads all of them.
+MOST = 200  # Maximum number of replies in an inbox; reading an inbox reads all of them.
 _PURPOSE = "inbox:"
 _AT_ONCE = 200  # Maximum number of replies marked as read in one transaction.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST = 10**16 - 1  # Microseconds; stored, so it must never change.
+_LAST = 10**16 - 1  # Microseconds. Stored keys depend on this value, so it must never change.
 _DIGITS = 16
 _READERS = (author_ids.GUEST, author_ids.ACCOUNT)
 TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
 class UnreadReply(NamedTuple):
-    """An unread reply and its thread. Without a comment that sets them, title and URL are empty."""
+    """An unread reply and its thread. Title and URL are empty if no comment has set them."""
 
     comment: records.Comment
     title: str
@@ -58,7 +59,7 @@ class UnreadReply(NamedTuple):
 
 
 class InboxPage(NamedTuple):
-    """The number of all unread replies, and some of them, newest first.
+    """One page of unread replies, newest first, and the number of all unread replies.
 
     `cursor` leads to the next page; it is None on the last page.
     """
@@ -72,7 +73,7 @@ class InboxPage(NamedTuple):
 
 
 def event_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Add and remove the replies of these events, in the transaction that marks them as done."""
+    """Add or remove these events' replies, in the transaction that marks the events as done."""
     inbox_events = [event for event in events if _is_shown_or_hidden(event) and _has_inboxes(event)]
     if not inbox_events:
         return ownership.Writes(membership.OWNER)
@@ -115,13 +116,13 @@ def _has_inboxes(event: outbox.Event) -> bool:
 
 
 def _is_overtaken(event: outbox.Event, row: comment_rows.CommentRow) -> bool:
-    """Return whether a later decision showed the reply, so that decision's event adds the reply."""
+    """Return whether a later decision showed the reply; the event of that decision then adds it."""
     judged: datetime | None = row.judged
     return row.status == Status.APPROVED and judged is not None and judged > event.at
 
 
 def _writer(event: outbox.Event) -> str:
-    """Return the author of an event's comment, who may have retracted it."""
+    """Return the author of an event's comment, even if the comment has since been retracted."""
     return max((state.author for state in event.changes[0] if state is not None), default="")
 
 
@@ -184,7 +185,7 @@ def _is_visible(comment: records.Comment) -> bool:
 
 
 def mark_all(site: str, author: str) -> int:
-    """Mark all replies as read; return how many were unread.
+    """Mark all replies as read, and return how many replies were unread.
 
     Raises:
         errors.Overloaded: the store did not respond in time; retrying is safe.
@@ -193,7 +194,7 @@ def mark_all(site: str, author: str) -> int:
 
 
 def mark_some(site: str, author: str, comments: Container[str]) -> int:
-    """Mark these replies as read, ignoring other comments; return how many were unread.
+    """Mark these replies as read, and return how many were unread; other comments are ignored.
 
     Raises:
         errors.Overloaded: see `mark_all`.
@@ -202,7 +203,7 @@ def mark_some(site: str, author: str, comments: Container[str]) -> int:
 
 
 def mark_until(site: str, author: str, comment_id: str) -> int:
-    """Mark a reply and all older ones as read; return how many were unread.
+    """Mark a reply and all older replies as read, and return how many were unread.
 
     Raises:
         errors.NotFound: the site has no such comment.
@@ -234,7 +235,7 @@ def _leave(name: records.SetName, members: dict[str, bool]) -> tuple[records.Set
 
 
 def erase(site: str, author: str) -> None:
-    """Delete an inbox. Erase the author's comments first, so that no event fills it again.
+    """Delete an inbox. Erase the author's comments first, or an event could fill it again.
 
     Raises:
         errors.Overloaded: the store did not respond in time; repeat the call.
@@ -244,7 +245,7 @@ def erase(site: str, author: str) -> None:
 
 
 def most_of(name: records.SetName) -> int | None:
-    """Return the number of ids that a large set keeps if it is an inbox, otherwise None."""
+    """Return the number of ids that a large set keeps, or None if the set is not an inbox."""
     return MOST if name.text.startswith(_PURPOSE) else None
 
 

@@ -19,7 +19,7 @@ from comments.store import connection
 
 _log = logging.getLogger("flatthread")
 
-MOST = 1_000  # Maximum number of waiting events; a later sweep finds any others.
+MOST = 1_000  # Maximum number of waiting events; a later sweep finds events beyond it.
 
 
 class MailThread:
@@ -89,5 +89,5 @@ class MailThread:
         except errors.Overloaded as error:
             _log.warning("Sending mail failed and will be retried: %s", error)
         except Exception:  # noqa: BLE001 - see below
-            # No failure may end this thread; a sweep finds the event again.
+            # No failure may end this thread. A sweep finds the failed event again.
             _log.exception("Sending mail failed and will be retried")

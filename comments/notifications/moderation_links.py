@@ -5,8 +5,9 @@ This module owns the content and validity of these links. A link is encrypted fo
     encrypted [site, comment id, revision, keyed digest of the address]
 
 A link names the revision that the mail was about, and has no effect if the comment has since been
-edited or moderated. It names the moderator to whom it was mailed, and becomes void when that person
-is no longer a moderator of the site. Opening a link changes nothing; only a POST may call `act`.
+edited or moderated. A link also names the moderator to whom it was mailed. It becomes void when
+that person is no longer a moderator of the site. Opening a link changes nothing; only a POST may
+call `act`.
 """
 
 from collections.abc import Iterator
@@ -57,7 +58,7 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
 
 
 def case(warrant: ModerationLink) -> records.Case:
-    """Return a link's comment in its current state.
+    """Return the current state of a link's comment.
 
     Raises:
         errors.NotFound: the comment no longer exists.

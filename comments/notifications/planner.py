@@ -9,11 +9,11 @@ small, so a crash repeats little work:
 3. Followers of the thread: mail the next `PAGE` followers, and make an event for the remaining
    followers.
 
-Subscribers receive mail only about comments that readers see, and moderators only about pending
-comments, because the comment is read when the mail is composed. No recipient receives two mails
-about one comment: step 3 omits the recipients of step 2. Authors, who receive no mail about their
-own comments, are recognized by their author ids, not by the addresses that they entered, which may
-belong to anyone.
+Each step reads the comment again. Subscribers therefore receive mail only about comments that
+readers see at that time, and moderators only about comments that are still pending. No recipient
+receives two mails about one comment: step 3 omits the recipients of step 2. Authors receive no mail
+about their own comments. They are recognized by their author ids, not by the addresses that they
+entered, because such an address may belong to anyone.
 
 All mails about one event to one address have the same Message-ID, so if a crash repeats a mail,
 most mail programs show it only once. A crash repeats at most `PAGE` mails. If the mail server is
@@ -42,7 +42,7 @@ from comments.store.models import comment_rows, conversion, event_rows
 from comments.threads import thread_info
 
 PAGE = 25  # Maximum number of mails per event.
-TERM = timedelta(minutes=15)  # Enough time for `PAGE` mails with a slow server.
+TERM = timedelta(minutes=15)  # Long enough to send `PAGE` mails to a slow server.
 MAIL = frozenset({outbox.EventKind.MAIL})
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 _DAY = timedelta(days=1)
@@ -103,8 +103,8 @@ class MailPlanner:
         if status == was or status not in {Status.APPROVED, Status.PENDING}:
             return []
         comment = _comment(event.id, status)
-        # If classifiers have not answered yet, their last answer decides whether moderators receive
-        # mail (`classifier_requests`).
+        # If a classifier has not answered yet, the decision to mail moderators waits for the last
+        # answer (`classifier_requests`).
         if comment is None or (
             status == Status.PENDING and classifier_answers.is_waiting(comment.id)
         ):
@@ -141,7 +141,7 @@ class MailPlanner:
         comment = _comment(errand.event, Status.APPROVED)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # Refreshes the cached title for the mails.
+        thread_info.fresh(_thread(comment))  # Refresh the cached title for the mails.
         if isinstance(errand, mail_jobs.ReplyMail):
             wanting = subscriptions.subscribers_to_replies(errand.to, comment.site, errand.author)
             return self._tell_about_reply(event, errand, comment, wanting)
@@ -158,9 +158,9 @@ class MailPlanner:
                 event.id, errand.link
             )
         except (errors.BadLink, errors.BadInput):
-            return []  # The link expired in the queue, or the address is no longer accepted.
-        # Confirmation and sign-in mails are not charged to the site, because its owner cannot limit
-        # them.
+            return []  # The link expired in the queue, or its address is no longer accepted.
+        # Confirmation and sign-in mails are not charged to the site, because the site's owner
+        # cannot limit them.
         sent = self._post([comment_mail.AddressedMail("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
@@ -187,7 +187,7 @@ class MailPlanner:
         comment = _comment(errand.event, Status.PENDING)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # Refreshes the cached title.
+        thread_info.fresh(_thread(comment))  # Refresh the cached title for the mails.
         secret = self._settings.secret
         wanted = {
             double_opt_in.subscriber_of(address, secret): address
@@ -359,7 +359,7 @@ def _comment(event: str, status: str) -> records.Comment | None:
 
 
 def _answered_author(comment: records.Comment) -> str:
-    """Return the author id of the comment that a comment replies to; "" if there is none."""
+    """Return the author id of the comment that this comment answers, or "" if there is none."""
     row = reads.get(comment_rows.comment_key(comment.reply_to)) if comment.reply_to else None
     return "" if row is None else str(row.author_id or "")
 

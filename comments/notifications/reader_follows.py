@@ -5,13 +5,13 @@ thread's followers (`thread_followers`).
 
     Follow  key below "{author id}/{site}": the thread's key name; `thread`, `since`
 
-Following shows other people only a number, so a reader may follow a closed thread, and a ban does
-not prevent it; a refusal could also reveal a shadow ban. The limits are for programs that follow
-to raise that number. To stop following is always possible.
+Other people see only the number of followers. A reader may therefore follow a closed thread, and
+even a banned reader may follow threads, because a refusal could reveal a shadow ban. The limits
+prevent programs from inflating the number of followers. Readers can always stop following.
 
 One commit writes the row, the mark in the thread's followers and the event that counts them. An
-erasure leaves no row. The marks that it writes request the compaction that removes the author's id
-from the thread's followers.
+erasure deletes the reader's rows. The marks that the erasure writes request the compaction that
+removes the author's id from the thread's followers.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ from comments.store.large_sets import membership, set_compaction, set_search
 from comments.store.models import conversion, follow_rows
 from comments.threads import thread_info
 
-MOST = 1_000  # Threads that a reader can follow on a site.
+MOST = 1_000  # Maximum number of threads that a reader can follow on a site.
 _HOUR = timedelta(hours=1)
 _OWNER = "reader_follows"
 
@@ -46,7 +46,7 @@ class FollowedThread:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FollowedThreads:
-    """Some of the threads that a reader follows. `cursor` leads to the next page."""
+    """One page of the threads that a reader follows. `cursor` leads to the next page."""
 
     threads: Sequence[FollowedThread]
     cursor: str | None
@@ -107,7 +107,7 @@ def unfollow(
 ) -> None:
     """Remove a reader from a thread's followers. Repeating the call changes nothing.
 
-    With `is_erased`, request the compaction that removes the author's id from the stored set.
+    If `is_erased` is true, request the compaction that removes the author's id from the stored set.
 
     Raises:
         errors.Overloaded: the store did not respond in time.
@@ -130,7 +130,7 @@ def unfollow(
 
 
 def is_following(thread: records.ThreadName, author: str) -> bool:
-    """Return whether a reader follows a thread, for one read."""
+    """Return whether a reader follows a thread, at the cost of one read."""
     return reads.get(follow_rows.follow_key(author, thread)) is not None
 
 
@@ -165,7 +165,7 @@ def of_author(author: str, site: str | None = None) -> Iterator[FollowedThread]:
 
 
 def erase(author: str) -> None:
-    """Erase an author's id from all followers, including those whom the author has left.
+    """Erase an author's id from all threads' followers, including threads the author has left.
 
     The author must not follow any thread. The function reads every large set.
 

@@ -10,13 +10,13 @@ author:
                   `shares` (whether the site's owner may see the address; only for a thread)
 
 A thread's subscribers are also in the set of its followers (`thread_followers`), which delivery
-reads in pages. `owner` is the author on the site who subscribed. `owner` serves to find
-subscriptions to replies, and to exclude authors from mail about their own comments. The id of a
-former subscriber may remain in a segment until the set's next compaction; `set_compaction.erase`
-erases it immediately.
+reads in pages. `owner` is the author on the site who subscribed. Queries use `owner` to find
+subscriptions to replies, and delivery uses it to exclude authors from mail about their own
+comments. The id of a former subscriber may remain in a segment of the set until the next
+compaction, but `set_compaction.erase` erases it immediately.
 
-Invariant: Nothing about an address is stored before its owner has confirmed it, and then only in
-one place, encrypted, while its owner has a subscription
+Invariant: Nothing about an address is stored before its owner confirms it; the confirmed address is
+stored in only one place, encrypted, and only while its owner has a subscription
 (test_double_opt_in.py::test_an_address_gets_one_confirmation_mail_and_nothing_of_it_is_stored).
 
 One commit writes a subscription, its mark in the thread's followers and the event that counts
@@ -42,8 +42,8 @@ _AT_ONCE = 100  # Maximum number of subscriptions in one transaction.
 class SubscriptionTarget(NamedTuple):
     """The requested subscriptions: a thread, replies to an author, or both.
 
-    `thread` is a key name. `author` is the author id of the subscribing person; it may be empty.
-    With `shares`, the owner of the site may see the address among the thread's followers.
+    `thread` is a key name. `author` is the author id of the subscribing person; it may be empty. If
+    `shares` is true, the site's owner may see the address in the list of the thread's followers.
     """
 
     site: str
@@ -54,7 +54,7 @@ class SubscriptionTarget(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The subscribing author's site and id, unique among all sites; "" if unknown."""
+        """The site and the id of the subscribing author, unique across all sites; "" if unknown."""
         return counter_rows.author_name(self.site, self.author) if self.author else ""
 
 
@@ -75,7 +75,7 @@ def subscribe(
 ) -> None:
     """Store a subscriber's confirmed subscriptions. `address` is encrypted.
 
-    Repeating the call changes nothing. `using` is called in the transaction; it returns further
+    Repeating the call changes nothing. `using` is called in the transaction. It returns further
     writes, or raises an error if the subscriptions must not be stored.
 
     Raises:
@@ -104,7 +104,7 @@ def subscribe(
 
 
 def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None:
-    """End subscriptions, ignoring missing ones; with the last subscription, erase the address.
+    """End subscriptions, ignoring missing ones, and erase the address if no subscription remains.
 
     Raises:
         errors.Overloaded: the store did not respond in time.
@@ -129,7 +129,7 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
 
 
 def stored_id(subscribers: Sequence[str]) -> str:
-    """Return the stored id among an address's possible ids, or the first id if none is stored."""
+    """Return the stored id among an address's possible ids, or the first one if none is stored."""
     if len(subscribers) > 1:
         rows = _subscribers(subscribers)
         return next(
@@ -144,7 +144,7 @@ def stored_id(subscribers: Sequence[str]) -> str:
 
 
 def address_of(subscriber: str) -> str:
-    """Return a subscriber's encrypted address; "" if there is none."""
+    """Return a subscriber's encrypted address, or "" if there is none."""
     row = reads.get(subscription_rows.subscriber_key(subscriber))
     return "" if row is None else str(row.address)
 
@@ -158,7 +158,7 @@ def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
     """Replace a stored address with the result of `seal`, unless that result is "".
 
     Returns:
-        True if the address was replaced.
+        Return True if the address was replaced.
     """
 
     def body() -> bool:
@@ -201,7 +201,7 @@ def end_of(site: str, author: str, *, now: datetime) -> None:
 
 
 def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
-    """Return an author's subscriber ids, and those among them that subscribe to replies.
+    """Return an author's subscriber ids, and which of these ids subscribe to replies.
 
     The look-up is a single query.
     """
@@ -216,7 +216,7 @@ def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
 
 
 def subscribers_to_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
-    """Return those of the given subscribers who subscribe to replies to an author."""
+    """Return which of these subscribers subscribe to replies to an author."""
     name = _name(_REPLIES, counter_rows.author_name(site, author))
     rows = reads.get_multi(
         [subscription_rows.subscription_key(subscriber, name) for subscriber in subscribers]
@@ -235,7 +235,7 @@ def shared_addresses(subscribers: Sequence[str], name: str) -> list[str]:
 
 
 def sharing_site(subscriber: str, names: Sequence[str]) -> str:
-    """Return the site whose owner may see the address in these subscriptions, "" for none."""
+    """Return the site whose owner may see the address in these subscriptions, or ""."""
     keys = [subscription_rows.subscription_key(subscriber, name) for name in names]
     rows = (row for row in reads.get_multi(keys) if row is not None and row.shares)
     return next((str(row.site) for row in rows), "")

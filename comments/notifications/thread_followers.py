@@ -1,7 +1,7 @@
-"""The followers of a thread: one large set for all kinds of followers.
+"""Store the followers of a thread, of all kinds, in one large set.
 
 The set contains subscribers, who get mail (`subscriptions`), and readers, who follow with their
-token and get none (`reader_follows`):
+token and get no mail (`reader_follows`):
 
     member   the digest of an address, 26 characters of "a" to "z" and "2" to "7" (`double_opt_in`)
              "~" and an author id, such as "~g:..." or "~a:..."
@@ -9,8 +9,8 @@ token and get none (`reader_follows`):
 A person who follows a thread in both ways is counted twice, because the service does not know that
 the address and the token belong to one person.
 
-Readers sort after all subscribers, so a delivery of mail that reads the members in order ends
-before the first reader.
+Readers sort after all subscribers. Mail delivery reads the members in order, so it ends before the
+first reader.
 """
 
 import secrets
@@ -31,7 +31,7 @@ _TOKEN = 16  # Bytes in the token that makes each change unique.
 
 
 class FollowerCount(NamedTuple):
-    """The number of a thread's followers: all, and those without mail."""
+    """The number of all followers of a thread, and the number of those who get no mail."""
 
     all: int
     readers: int
@@ -40,7 +40,8 @@ class FollowerCount(NamedTuple):
 class FollowerChanges:
     """Collects the writes of a transaction, and the reports to make after its commit.
 
-    Make one token with `new_token` before the transaction, and one instance in each run of it.
+    Make one token with `new_token` before the transaction, and one instance of this class in each
+    run of the transaction.
     """
 
     def __init__(self, token: str, now: datetime) -> None:
@@ -53,13 +54,13 @@ class FollowerChanges:
     def mark(
         self, name: records.SetName, member: str, *, follows: bool, asks: bool = False
     ) -> None:
-        """Add a member to a thread's followers or remove it (see `membership.mark_within`)."""
+        """Add or remove a member of a thread's followers (see `membership.mark_within`)."""
         marked = membership.mark_within(name, member, belongs=follows, asks=asks)
         self.writes.append(marked.writes)
         self._asking += [name] if marked.asks else []
 
     def count(self, site: str, thread: str, *, was: bool, follows: bool) -> None:
-        """Add an event that counts the thread's followers if this changes their number."""
+        """If a reader starts or stops following, add an event that counts followers."""
         if was == follows:
             return
         one = counting.Following(thread)
@@ -77,7 +78,7 @@ class FollowerChanges:
 
 
 def new_token() -> str:
-    """Return the token of one change, which is the same in every run of its transaction."""
+    """Return a token for one change, which is the same in every run of the change's transaction."""
     return secrets.token_hex(_TOKEN)
 
 
@@ -91,7 +92,7 @@ def set_of_key(thread: str) -> records.SetName:
 
 
 def thread_of(name: records.SetName) -> str:
-    """Return the key name of the thread of a set."""
+    """Return the key name of the thread whose followers a set contains."""
     return name.text.removeprefix(_PURPOSE)
 
 
@@ -108,7 +109,7 @@ def is_subscriber(thread: records.ThreadName, subscriber: str) -> bool:
 
 
 def count(thread: records.ThreadName) -> FollowerCount:
-    """Count a thread's followers in the set itself, both numbers at one moment."""
+    """Count all followers and those without mail in the thread's set, in one snapshot."""
     name = set_of(thread)
     return transactions.snapshot(
         lambda: FollowerCount(
@@ -131,7 +132,7 @@ def follower_count(thread: records.ThreadName) -> int:
 
 
 def pending_count(thread: records.ThreadName) -> int:
-    """Return what undelivered events will add to a thread's number of followers."""
+    """Return how much undelivered events will change a thread's number of followers."""
     pending = counting.total(
         counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
         for event in outbox.followings(comment_rows.thread_key_name(thread))

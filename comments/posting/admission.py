@@ -1,47 +1,49 @@
 """Admit or refuse a post before it is stored, to keep bots out.
 
-Owns the order of the checks, and the rows that count the post. No part of a refused post is stored.
-These checks do not judge the text; the site's rules do that. The checks are:
+This module owns the order of the checks and the rows that count posts. No part of a refused post is
+stored. These checks do not judge the text; the site's rules do that. The checks are:
 
 1. The honeypot, a field that only bots fill in, and the site's options about guests and authors'
    websites.
 2. A proof of work. The proof must be made for this site and must not have expired. A proof is valid
    for one post, and is refused if the form was opened only a moment ago. The post counts against
-   the network that requested the challenge, even if the post is sent from a different network:
+   the network that requested the challenge, even if it is sent from a different network, because
    phones switch networks while people write, and bots gain nothing by switching. Signed-in authors
    need no proof, because their posts are counted per author and their accounts can be banned.
 3. A Turnstile token, if the site requires one. Cloudflare verifies the token within a short time
    limit. If Cloudflare cannot be reached, the site's settings decide whether the post is held or is
    refused with a request to try again.
-4. Rate limits: posts per network and site, posts per known author, and repeats of a text by one
-   network, by one author, or by newcomers from several networks.
+4. Rate limits for posts per network and site, for posts per known author, and for repeats of a text
+   by one network, by one author, or by newcomers from several networks.
 
-A form without JavaScript cannot send the proofs of 2 and 3. On a site that requires one, its posts
-are held for a moderator instead, and the limits per network are stricter (`FORM_POSTS`). A limit
-for the site (`FORMS`), in a third row, protects moderators from a flood.
+A form without JavaScript cannot send the proofs that checks 2 and 3 require. If the site requires
+such a proof, posts from these forms are held for a moderator instead, and the limits per network
+are stricter (`FORM_POSTS`). A limit per site (`FORMS`), which is counted in a third row, protects
+moderators from a flood of these posts.
 
 `prepare` makes the checks that need no rows. Then `PreparedPost.admit` checks and counts the post
-in the transaction that stores the comment (`post_storage`), so one look-up and one commit serve
-both.
+in the transaction that stores the comment (`post_storage`), so the check and the comment together
+need only one look-up and one commit.
 
 A post is counted in two rows (`rate_limits.RateLimitJournal`). The first row is the network's row,
 which also remembers proofs and texts. The second row is the author's row or, for a newcomer, the
-text's row. If one of the site's rules uses `repeated`, the text's row also counts the posts of the
-text within a day, and it is one of the two rows for every author. For guests, the other row is the
-network's row, because anyone can get a guest id. For signed-in authors, the other row is the
-author's row, because their accounts can be banned. The limit of the thread is counted with the
+text's row. If one of the site's rules uses `repeated`, the text's row is one of the two rows for
+every author, and it also counts how often the text was posted within a day. For guests, the other
+row is the network's row, because anyone can get a guest id. For signed-in authors, the other row is
+the author's row, because their accounts can be banned. The limit of the thread is counted with the
 comments of the thread (`tree.counters`).
 
 A post that admission refuses is not counted. A post that admission admits is counted, and its proof
-is spent, even if the post is then refused: because a rule refuses the text, the author is banned,
-the thread is closed or above its limit, the answered comment is missing or accepts no reply, or the
-idempotency key was used for different content. The commit then contains only the counts.
+is spent, even if the post is refused later. The reason may be that a rule refuses the text, the
+author is banned, the thread is closed or above its limit, the answered comment is missing or
+accepts no reply, or the idempotency key was used for different content. In these cases, the commit
+contains only the counts.
 
 A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
-rows remember the post, and before a retry is refused, the store is searched for the post's comment.
-If the store does not answer within `PATIENCE` seconds, the post fails with 503, and nothing is
-stored and nothing is counted. Skipping the limits would not help, because the comment must be
-stored in the same store.
+rows remember the post. Before a retry is refused, this module searches the store for the post's
+comment. If the store does not answer within `PATIENCE` seconds, the post fails with 503, and
+nothing is stored and nothing is counted. Skipping the limits would not help, because the comment
+must be stored in the same store.
 """
 
 import dataclasses
@@ -72,17 +74,17 @@ _log = logging.getLogger("flatthread")
 
 PATIENCE = 5.0  # Seconds.
 _AGAIN = 60  # Seconds
-_JUST = 10.0  # Seconds for which a refusal makes another one likely.
+_JUST = 10.0  # Seconds after a refusal during which the next post is likely to be refused too.
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
-# The limit per network for posts that a form without JavaScript sends, so without proofs. Each of
+# The limit per network for posts from forms without JavaScript, which cannot send proofs. Each of
 # these posts waits for a moderator.
 FORM_POSTS = 3
-# The limit per site for such posts.
+# The limit per site for posts from forms without JavaScript.
 FORMS = rate_limits.Limit("forms", 20, timedelta(hours=1))
-# The unit is characters. Shorter texts, such as "Thank you very much!", are often repeated in good
-# faith.
+# The shortest text, in characters, whose repeats are limited. Shorter texts, such as "Thank you
+# very much!", are often repeated in good faith.
 SHORTEST_TEXT = 24
 
 _BLANK = re.compile(r"\s+")
@@ -93,7 +95,8 @@ _REFUSALS = (
     errors.TooMany,
     errors.Unchecked,
 )
-# The lines of posts that this process refused; see `PreparedPost.check`.
+# The rows (`PreparedPost.line`) of posts that this process refused recently; see
+# `PreparedPost.check`.
 _REFUSED = per_process.PerProcess(lambda: caches.Cache[str, bool](10_000, _JUST))
 
 _SILENT = (reasons.HoldReason("turnstile"),)
@@ -106,11 +109,11 @@ _UNPROVEN = Ruling(Status.PENDING, "form", reasons.sentence(_PLAIN), _PLAIN)
 class Submission:
     """A comment as a reader sent it. `parent` is the id of the comment to which it replies.
 
-    `title`, `url` and `categories` are thread data (`naming`). They are not stored with a comment
-    from a test page, because they may not be those of the thread's page. `key` is the idempotency
-    key. `since` is the creation time of the author's account, if the author has one. `proof`,
-    `turnstile` and `trap` are checked before the comment is stored; a form without JavaScript
-    (`is_plain`) has no proofs.
+    `title`, `url` and `categories` are thread data (`naming`). For a comment from a test page,
+    these three fields are not stored, because they may differ from those of the thread's page.
+    `key` is the idempotency key. `since` is the creation time of the author's account, if the
+    author has one. `proof`, `turnstile` and `trap` are checked before the comment is stored; a form
+    without JavaScript (`is_plain`) has no proofs.
     """
 
     thread: str
@@ -139,7 +142,7 @@ def challenge(request: SiteRequest) -> proof_of_work.Challenge:
 def holds_forms(site: records.Site, limits: post_limits.PostLimits) -> bool:
     """Tell whether posts from forms without JavaScript are held, and limited more strictly.
 
-    On a site that requires no proofs, such a form gives a bot nothing that the API does not give.
+    On a site that requires no proofs, such a form gives bots no advantage over the API.
     """
     return bool(limits.proof_of_work) or site.turnstile is not None
 
@@ -147,13 +150,13 @@ def holds_forms(site: records.Site, limits: post_limits.PostLimits) -> bool:
 class PreparedPost:
     """A post that can be stored, with the rows that count it.
 
-    `buckets` are the rows to read before `admit`. `line` is the row that concurrent posts from the
-    same network or author write, or "" if the post is not counted. `is_exempt` is True if the post
-    is a retry of a stored post that would now be refused. `scheme` is the scheme of the site in
-    this process's copy.
+    `buckets` are the rows to read before `admit`. `line` names the row that concurrent posts from
+    the same network or author also write, or is "" if the post is not counted. `is_exempt` is True
+    if the post is a retry of a stored post that would now be refused. `scheme` is the site's scheme
+    according to this process's copy of the site.
 
     Args:
-        text: the text to screen. Its author's id is empty for a newcomer.
+        text: the text to screen. For a newcomer, the id of its author is empty.
     """
 
     def __init__(
@@ -174,7 +177,7 @@ class PreparedPost:
         self._proof: proof_of_work.Proof | None = None
         # The digest of the proof or token. A proof or token is valid for one post only.
         self._once = rate_limits.NOTHING
-        # This error is raised only after the rows show that the post is not a retry, because a
+        # The problem is raised only after the rows show that the post is not a retry, because a
         # retry is admitted even if its proof has expired.
         self._problem: errors.FlatthreadError | None = None
         self._held: Ruling | None = None
@@ -184,9 +187,9 @@ class PreparedPost:
         self._by_text: rate_limits.RateLimitJournal | None = None
         # The buckets of the wider networks around an IPv6 network, and of the site's forms.
         self._around: list[rate_limits.RateLimitBucket] = []
-        # What `admit` found out: why to hold an otherwise approved post, and the number of times
-        # that the text was posted on the site within a day, including this post. The number is 0
-        # for a retry, and if none of the site's rules uses it.
+        # The results of `admit`: why to hold a post that would otherwise be approved, and how often
+        # the text was posted on the site within a day, including this post. This number is 0 if the
+        # post is a retry or if none of the site's rules uses the number.
         self._doubt: Ruling | None = None
         self._repeats = 0
 
@@ -205,9 +208,9 @@ class PreparedPost:
     def check(self, limits: post_limits.PostLimits) -> None:
         """Make the checks that need no rows, and choose the rows for the other checks.
 
-        Refuse a post that will probably be refused, before the thread's rows are read. A refusal is
-        then as cheap as it can be: it reads only the rows of admission. These are the posts without
-        a valid proof, and those that this process has just refused to their network or author.
+        If a post has no valid proof, or if this process has just refused a post from the same
+        network or author, the post will probably be refused. The rows of admission are then checked
+        before the thread's rows are read, which keeps the refusal cheap.
 
         Raises:
             errors.CodedError: see `prepare`.
@@ -265,13 +268,14 @@ class PreparedPost:
             rate_limits.NOTHING if not limits.same_texts else _text_digest(site, body, secret)
         )
         has_text = self._digest != rate_limits.NOTHING
-        # Otherwise, the text's row only counts repeats.
+        # If this is False, the text's row only counts repeats.
         self._limits_texts = has_text and not is_known
         if is_known and (limits.posts_per_author or has_text):
             whose = f"{site}/{author}"
             self._by_author = self._journal("authors", limits.posts_per_author, whose)
         if counts or self._limits_texts:
-            # Texts that rules treat as equal share a row; the marks in the row distinguish them.
+            # Texts that rules treat as equal share a row, and the marks in that row distinguish the
+            # texts.
             window = DAY if counts else WINDOW
             self._by_text = self._journal("texts", 0, f"{site}\0{rules.likeness(body)}", window)
         if self._by_author is None or self._by_text is None:
@@ -287,7 +291,7 @@ class PreparedPost:
             self.line = f"admission/{self._journals[0].key.id()}"
 
     def _count_network(self, most: int) -> None:
-        """Count the post for the network that requested the challenge, and the networks around."""
+        """Count the post for the network that requested the challenge, and networks around it."""
         site, secret, proof = self._request.site.id, self._request.settings.secret, self._proof
         network = self._request.sender.network
         whose = proof.network if proof else proof_policy.account(site, network, secret)
@@ -309,7 +313,7 @@ class PreparedPost:
         return rate_limits.RateLimitJournal(limit, subject, self._request.settings.secret)
 
     def admit(self, shared: rate_limits.SharedBuckets) -> bool:
-        """Check and count the post in the current transaction. Return whether it is a retry.
+        """Check and count the post in the current transaction. Return whether the post is a retry.
 
         Raises:
             errors.Forbidden: the proof of work was used before, or see `prepare`.
@@ -335,7 +339,7 @@ class PreparedPost:
         return is_retry
 
     def is_stored(self) -> bool:
-        """Tell whether the post is a retry whose comment exists."""
+        """Return whether the post is a retry whose comment exists."""
         key = comment_rows.comment_key(self.draft.id)
         return self._sent.key is not None and reads.get(key) is not None
 

@@ -1,10 +1,10 @@
 """Cast, withdraw, list and count votes on comments.
 
-Owns two transactions: one casts a vote (`tree.votes`), and the other counts a comment's votes and
-stores the numbers in the comment's row. The voter id is the caller's author id; a first-time caller
-gets a new id and, in the response, a token for it. Anyone can get new ids, so the number of voters
-per network is limited (`client_networks`). The limit applies across all processes, because the
-voters are counted in the store.
+This module owns two transactions: one casts a vote (`tree.votes`), and the other counts a comment's
+votes and stores the numbers in the comment's row. The voter id is the caller's author id; a
+first-time caller gets a new id and, in the response, a token for it. Anyone can get new ids, so the
+number of voters per network is limited (`client_networks`). The limit applies across all processes,
+because the voters are counted in the store.
 
 `scheduler` starts the counting. The first vote after a count adds the comment to this process's
 backlog. If the process stops before it counts the votes, `waiting_comments` finds the comment
@@ -27,8 +27,8 @@ from comments.store import transactions
 from comments.store.models import schema
 from comments.tree import changes, values, votes
 
-MOST_OWN = 1000  # Votes in one response.
-MOST_UNCOUNTED = 20  # Comments in one response; each costs three reads.
+MOST_OWN = 1000  # Maximum number of votes in one response.
+MOST_UNCOUNTED = 20  # Maximum number of comments in one response; each comment costs three reads.
 _AT_ONCE = 1000  # Maximum number of comments that one call of `waiting_comments` returns.
 
 
@@ -36,7 +36,8 @@ _AT_ONCE = 1000  # Maximum number of comments that one call of `waiting_comments
 class OwnVotesPage:
     """A voter's votes on a thread's comments, by comment id. `cursor` leads to the next page.
 
-    `uncounted` is what the scores of comments with recent votes lack (`votes.uncounted_sums`).
+    `uncounted` contains the sums of recent votes that the scores of these comments do not include
+    yet (`votes.uncounted_sums`).
     """
 
     votes: dict[str, int]
@@ -53,8 +54,8 @@ def newcomer_id(comment_id: str, proof: str, key: str | None, request: SiteReque
     """
     _check_options(request)
     # If the site requires a proof of work, the id is derived from the proof; otherwise, the id is
-    # derived from the idempotency key and the network. Because of the network, a caller on a
-    # different network cannot get this voter's id with the same key.
+    # derived from the idempotency key and the network. The network is included so that a caller on
+    # a different network cannot get this voter's id with the same key.
     proved = proof_policy.person(proof, request, proof_policy.ChallengePurpose.VOTE)
     if proved is not None:
         return proved
@@ -89,7 +90,8 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
     def body() -> None:
         cast = votes.cast(ballot, limit=settings.voters_per_network, now=now)
         # Collect the results of all runs. If a commit succeeds but its response is lost, the next
-        # run finds that the vote is already stored, and no longer reports it as the first.
+        # run finds the vote already stored, and no longer reports it as the comment's first
+        # uncounted vote.
         firsts.append(cast.is_first)
         if cast.writes.keys:
             transactions.apply(cast.writes)
@@ -139,7 +141,7 @@ def own_votes(
 
 
 def _uncounted_sums(name: records.ThreadName, mine: Container[str]) -> dict[str, int]:
-    """Return the uncounted votes of a thread's comments, first of those with own votes.
+    """Return a thread's uncounted votes by comment, starting with comments that the voter voted on.
 
     Other comments are included, because the voter may have withdrawn a vote that is still counted.
     """
@@ -148,7 +150,7 @@ def _uncounted_sums(name: records.ThreadName, mine: Container[str]) -> dict[str,
 
 
 def count(comment_id: str, *, now: datetime) -> None:
-    """Count a comment's votes and store the numbers in its row, if any votes are uncounted.
+    """If a comment has uncounted votes, count its votes and store the numbers in its row.
 
     If the comment is retracted or missing, delete its votes instead.
     """

@@ -1,8 +1,8 @@
 """Report a comment, and hold the comment for moderators after enough reports.
 
-Owns the rate limit for reports per network, and the decision to hold a comment. A comment is held
-when enough people have reported it since a moderator last approved it; the site's settings
-(`rulebook`) set the number. Each author and each network counts once.
+This module owns the rate limit for reports per network and the decision to hold a comment. A
+comment is held when enough people have reported it since a moderator last approved it. The site's
+settings (`rulebook`) define this number of people. Each author and each network counts once.
 
 A report counts as anonymous unless it comes from a signed-in account, because anyone can get a
 guest token.
@@ -10,9 +10,9 @@ guest token.
 The response does not depend on the effect of the report, so reporters cannot learn whether their
 report caused the comment to be held. All anonymous reports on a comment from one area
 (`client_networks.area`) count as one. They never cause a comment to be held if a moderator has
-approved its current text, or if its author is trusted (`_is_trusted`): it is then held only after
-enough reports from accounts. Moderators still see the anonymous reports in the list of reported
-comments.
+approved the comment's current text, or if the comment's author is trusted (`_is_trusted`). Such a
+comment is held only after enough reports from accounts. Moderators still see the anonymous reports
+in the list of reported comments.
 """
 
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ from comments.tree import status_changes, values
 
 PER_NETWORK = rate_limits.Limit("reports", 20, timedelta(hours=1))
 BY = records.Actor("reports", "reports of readers")
-TRUSTED = 5  # Other approved comments on the site
+TRUSTED = 5  # Number of other approved comments on the site
 _RULE = "reports"
 
 

@@ -101,7 +101,7 @@ def _prepare(
         # This hash recognizes the network if a newcomer retries the post later.
         origin = keyed_hashes.keyed_digest(secret, "origin", made, network)[:8]
     if not author.id.startswith(author_ids.ACCOUNT):
-        # A later ban of this guest may include the network. Accounts are banned by id.
+        # A later ban of this guest may include the network. Accounts are banned only by id.
         came_from = caller_marks.seal_mark(site.id, network, current, now=now)
     # A retry of a newcomer's first post gets the same author id.
     guest = keyed_hashes.text(keyed_hashes.keyed_digest(secret, "guest", digest.hex()))

@@ -76,7 +76,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
 def editable_until(
     comment: records.Comment, settings: config.Settings, now: datetime
 ) -> datetime | None:
-    """Return the end of a comment's edit window; None if it is over."""
+    """Return the end of a comment's edit window, or None if the window is over."""
     end = comment.created + timedelta(seconds=settings.edit_window)
     return end if now <= end else None
 

@@ -2,7 +2,8 @@
 
 The transaction reads the rows of admission together with the rows of the thread, and writes them
 together with the comment. Posts of one process that wait for the same thread are stored together
-(`store.batches`): one look-up, one commit, and each row that they share is written once.
+(`store.batches`). These posts share one look-up and one commit, and each row that several of them
+change is written once.
 
 Invariant: Posts that are stored together get the places, numbers, counts and errors that they would
 get one after another (test_post_batches.py::test_batches_have_the_effect_of_single_posts).
@@ -30,10 +31,10 @@ from comments.tree.counters import sharding
 
 _Result = values.ChangeResult | errors.CodedError
 
-# The limits of a batch, far below those of a commit (10 MiB), so that a batch never holds a thread
+# The limits of a batch, far below those of a commit (10 MiB), so that a batch never blocks a thread
 # for long.
 MOST_POSTS = 32
-MOST_BYTES = 2_000_000  # Of texts.
+MOST_BYTES = 2_000_000  # Total bytes of the texts.
 _MOST_BYTES_OF_A_CHARACTER = 4
 
 
@@ -69,7 +70,8 @@ def _store(posts: Sequence[PreparedPost], has_run: bool) -> Sequence[_Result]:  
     current = connection.current()
     with contextlib.ExitStack() as stack:
         # Posts from one network to several threads conflict on the network's row, so they take
-        # turns within the process. Sorted, so that two transactions never wait for each other.
+        # turns within the process. The rows are sorted, so that two transactions never wait for
+        # each other.
         for line in sorted({post.line for post in posts if post.line}):
             stack.enter_context(current.line(line))
         turn: sharding.TransactionShard = sharding.FIRST
@@ -101,11 +103,12 @@ def _place(
 ) -> _Result:
     """Admit, screen and place a post."""
     try:
-        # After a commit whose response was lost, the comment exists, and so do its counts.
+        # If an earlier run committed but its response was lost, the comment and its counts already
+        # exist.
         earlier = placed.earlier(post.draft) if transactions.may_have_run() else None
         if earlier is not None:
             return earlier
-        # The comment of a retry nearly always exists. Trying to insert it would fail.
+        # The comment of a retry nearly always exists, so inserting it would fail.
         earlier = placed.earlier(post.draft) if post.admit(counted) else None
         return earlier or placed.place(post.draft, post.decide)
     except errors.Overloaded:

@@ -2,9 +2,9 @@
 
 A preview neither reads nor writes the store, but it takes as much processor time as a post and
 requires no proof of work. Each process therefore limits the number of previews per network and
-minute. The limit is not shared between processes: it protects the processor time of one process,
-and counting each preview in the store would cost more than the preview. Previews also count toward
-the site's daily budget.
+minute. The limit is not shared between processes, because it protects the processor time of one
+process, and counting each preview in the store would cost more than the preview. Previews also
+count toward the site's daily budget.
 """
 
 import threading
@@ -20,7 +20,7 @@ from comments.store.memory import per_process
 
 _MINUTE = 60.0
 MOST_NETWORKS = (
-    50_000  # With separate counts per minute, in about 8 MB; all other networks share one count
+    50_000  # Networks that are counted separately, in about 8 MB; all others share one count
 )
 
 

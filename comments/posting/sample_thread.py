@@ -1,4 +1,4 @@
-"""The comments of a new service: a short thread that the demo page and the examples show."""
+"""Post the comments of a new service: a short thread that the demo page and the examples show."""
 
 import dataclasses
 from datetime import datetime

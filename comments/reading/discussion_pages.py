@@ -129,7 +129,7 @@ class BestDiscussions(ListingPage):
 def _places(
     view: merged_view.View, scheme: sorthash.Scheme, hashes: Sequence[str]
 ) -> Iterator[presentation.Place]:
-    """Yield the places of the first comments in an order, which contain whole discussions."""
+    """Yield the places of the first comments in an order of whole discussions."""
     positions = itertools.count(1)
     for root, group in itertools.groupby(hashes, lambda each: buckets.root_of(scheme, each)):
         start = 1 + view.start_of_root(root)
@@ -141,7 +141,7 @@ def _whole_view(name: records.ThreadName, shape: int | None) -> merged_view.View
     """Read all rows with the ordered query, and make a view from them.
 
     Raises:
-        errors.CursorExpired: the cursor's `shape` is not that of the thread.
+        errors.CursorExpired: the cursor's `shape` differs from that of the thread.
     """
 
     def read() -> merged_view.View:

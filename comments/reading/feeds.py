@@ -58,8 +58,9 @@ class FeedEntry(msgspec.Struct, frozen=True):
 class Feed(msgspec.Struct, frozen=True):
     """Comments, newest first.
 
-    `changed` is the time of the newest change in the thread or, for a site, among the entries, or
-    None if there is no change. `title` and `url` describe the thread and are empty for a site.
+    `changed` is the time of the newest change in the thread or, for a site, in the listed comments.
+    It is None if there is no change. `title` and `url` describe the thread and are empty for a
+    site.
     """
 
     entries: tuple[FeedEntry, ...]
@@ -112,7 +113,7 @@ class SiteFeed:
         self._feed: Feed | None = None
 
     def look(self, age: float = 0.0) -> str:
-        """Return a tag that covers comments and their threads' titles, or "" while they change."""
+        """Return a tag that covers comments and their threads' titles, or "" during a change."""
         del age
         self.tag, self._feed = "", None
         for _ in range(_TRIES):

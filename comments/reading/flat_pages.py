@@ -1,4 +1,4 @@
-"""Page through a thread flat by time, or one level at a time, with the ordered query."""
+"""Page through a thread with the ordered query, either flat by time or one level at a time."""
 
 import msgspec
 
@@ -16,8 +16,8 @@ class Flat(ListingPage):
 
     If the thread is materialized, a view supplies the reply counts, which saves a query for each
     row. The rows are read between two probes. If both probes give the same result, nothing has
-    changed between them, so rows and counts show the same moment, and the view's tag identifies the
-    page: while no probe finds a change, the rows need not be read again.
+    changed between them, so rows and counts show the same moment. The view's tag then identifies
+    the page, and the rows need not be read again until a probe finds a change.
     """
 
     is_exact = True

@@ -1,8 +1,8 @@
 """List a whole thread or subtree in one response, in reading order.
 
-Owns the maximum size of such a response. A whole thread costs the reads of its directory and of all
-its buckets, and one probe. The response is made in pieces (`chunks`), and unchanged pieces are
-reused. This module writes nothing.
+This module owns the maximum size of such a response. A whole thread costs the reads of its
+directory and of all its buckets, and one probe. The response is made in pieces (`chunks`), and
+unchanged pieces are reused. This module writes nothing.
 """
 
 from collections.abc import Container
@@ -20,7 +20,7 @@ from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree.lists import listed_comments, ordered_query
 
-MOST = 20_000  # Comments in one response (about 10 MB); App Engine's limit is 32 MB
+MOST = 20_000  # Maximum number of comments in one response (10 MB of App Engine's 32 MB)
 
 
 class WholeThread(PageSource[chunks.Whole]):

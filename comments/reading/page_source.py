@@ -7,7 +7,7 @@ this tag need not make it again.
 
 A tag covers the request and all data of the page, so pages with the same tag are identical in every
 process. `make` builds the page from the data that `look` found. If the thread's buckets have been
-replaced since, `make` looks again, which changes `tag`. While `lasts` is the thread's tag
+replaced since then, `make` looks again, which changes `tag`. As long as `lasts` is the thread's tag
 (`thread_view.tag`), the same request gives the same page.
 """
 

@@ -1,8 +1,8 @@
 """Page through a thread in reading order, and define the base class of all listing pages.
 
-Owns the names of the orders, the parameters of a request, and the conversion of rows into pages. A
-cursor is a signed position in one listing. A cursor contains the listing's label and is not valid
-in other listings.
+This module owns the names of the orders, the parameters of a request, and the conversion of rows
+into pages. A cursor is a signed position in one listing. A cursor contains the listing's label and
+is not valid in other listings.
 """
 
 import enum
@@ -38,7 +38,7 @@ class PageRequest(msgspec.Struct, frozen=True):
     """The length and start of a requested page. `secret` signs cursors.
 
     A page without a cursor starts after `offset` comments. `field` is the parameter that determined
-    the offset, for errors.
+    the offset; errors contain its name.
     """
 
     limit: int
@@ -83,7 +83,8 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         )
         # Whether the page has the pinned comments. Subclasses set this for their first page.
         self._is_first = False
-        # The cursor's content, which is empty for the first page, and the shape of its tree.
+        # The content of the cursor, which is empty for the first page, and the shape of the
+        # cursor's tree.
         self._after: list[str] = []
         self._shape: int | None = None
         if asked.cursor is not None:
@@ -173,7 +174,7 @@ def _shown_rows(
     places: tuple[presentation.Place, ...],
 ) -> presentation.Rows:
     # In every order, a discussion's rows follow one another, so a row has replies only if the next
-    # row is below it. What follows the last row is not known.
+    # row is below it. The row that follows the last row is unknown.
     following = [*(row.sort_hash for row in rows[1:]), ""]
     below = tuple(
         view.below(row.sort_hash) if not after or after.startswith(row.sort_hash) else 0
@@ -188,7 +189,8 @@ def view_of(source: PageData, *shapes: int | None) -> merged_view.View:
     `shapes` are the shapes of the data that the caller combines with the view.
 
     Raises:
-        NotMaterialized: one of `shapes` is not the view's. The ordered query decides which is old.
+        NotMaterialized: one of `shapes` differs from the view's shape. The ordered query then
+        decides which data is outdated.
     """
     if not isinstance(source, merged_view.View):
         raise TypeError("only pages in reading order can be made from a head")

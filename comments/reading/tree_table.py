@@ -2,7 +2,7 @@
 
 The table is for operators and contains comments of every status. It shows the values as they are
 stored and derives only the padded hash, so damage is visible. This module writes nothing. A table
-costs one read for each comment, for the directory and for each bucket.
+costs one read for each comment, one for the directory and one for each bucket.
 """
 
 from typing import Any

@@ -2,9 +2,10 @@
 
 The service requests the page once, through `safe_http` and without cookies, as an anonymous reader
 would, and looks for what the widget needs: the script, the element, and a content security policy
-that allows both. It reads the HTML that the server sends; what scripts insert later is not in it.
+that allows both. The check reads the HTML that the server sends, without anything that scripts
+insert later.
 
-Only addresses with an origin that the site lists are requested, also after redirects.
+The service requests only addresses whose origin the site lists, even after a redirect.
 """
 
 import html.parser
@@ -21,14 +22,15 @@ from comments.events import safe_http
 from comments.limits import rate_limits
 from comments.store.memory import per_process
 
-# At most this many checks of a site.
+# Maximum number of checks of a site.
 LIMIT = rate_limits.Limit("page check", 30, timedelta(minutes=10))
 OUTBOUND = per_process.PerProcess(
     lambda: safe_http.HttpClient(safe_http.RequestLimits(answer=1024 * 1024))
 )
 _MOST_REDIRECTS = 3
 _REDIRECTS, _ERRORS = 300, 400
-# The directives that decide about the script and about the API: the first that a policy has.
+# The directives that decide about the script and about the API; the first one that a policy
+# contains counts.
 _SCRIPTS = ("script-src-elem", "script-src", "default-src")
 _CALLS = ("connect-src", "default-src")
 _SCRIPT = "/widget/flatthread.js"
@@ -36,14 +38,14 @@ _HEADERS = {"Accept": "text/html", "User-Agent": "Flatthread (page check)"}
 
 
 class Fault(StrEnum):
-    """What is wrong with a page."""
+    """The faults that a check of a page can find."""
 
     UNSAFE = "unsafe"  # The service does not open this address.
     UNREACHABLE = "unreachable"
     STATUS = "status"
-    ELSEWHERE = "elsewhere"  # The page, or one that it redirects to, is not of the site.
+    ELSEWHERE = "elsewhere"  # The page, or one to which it redirects, does not belong to the site.
     NO_SCRIPT = "no-script"
-    MIXED = "mixed"  # A page with HTTPS loads the script without it.
+    MIXED = "mixed"  # A page that was loaded over HTTPS loads the script over HTTP.
     OTHER_SERVICE = "other-service"
     OTHER_SITE = "other-site"
     NO_ELEMENT = "no-element"
@@ -51,14 +53,14 @@ class Fault(StrEnum):
 
 
 class Finding(NamedTuple):
-    """A fault, with the value that is at fault, such as a status, an address or a directive."""
+    """A fault, with the value that causes it, such as a status, an address or a directive."""
 
     fault: Fault
     value: str = ""
 
 
 class _Page(NamedTuple):
-    """A page as it was received, or the fault because of which there is none."""
+    """A page as it was received, or the fault because of which it was not received."""
 
     url: str
     text: str = ""
@@ -67,12 +69,12 @@ class _Page(NamedTuple):
 
 
 def findings(url: str, site: records.Site, service: str) -> list[Finding]:
-    """Request a page, and return what is wrong with it.
+    """Request a page, and return its faults.
 
-    `service` is the address of this service, as the page's script should name it.
+    `service` is the address of this service that the page's script should contain.
 
     Raises:
-        errors.BadInput: the text is no web address.
+        errors.BadInput: the text is not a web address.
     """
     address = _address(url, site)
     if not _is_of(address, site):
@@ -162,7 +164,7 @@ def _forbidding_directives(policy: str, page: str, service: str, nonces: set[str
 
 
 def _allows(sources: Sequence[str], page: str, service: str, nonces: set[str]) -> bool:
-    """Return whether sources of a content security policy allow what the service serves."""
+    """Return whether the sources in a content security policy allow the service's script or API."""
     if any(f"'nonce-{nonce}'" in sources for nonce in nonces):
         return True
     if "'strict-dynamic'" in sources:  # Browsers then ignore all hosts.
@@ -176,7 +178,7 @@ def _allows(sources: Sequence[str], page: str, service: str, nonces: set[str]) -
 
 
 def _matches(source: str, target: SplitResult) -> bool:
-    """Return whether a source names the scheme or the host of an address. Paths do not count."""
+    """Return whether a source names the scheme or the host of an address. Paths are ignored."""
     if source in {"*", f"{target.scheme}:"}:
         return True
     scheme, mark, rest = source.rpartition("://")

@@ -1,7 +1,7 @@
 """Add, change and read websites, and keep copies of them in the process.
 
-Owns the Site rows and their copies in this process (`store.row_copies`), so most requests do not
-read the site from the store.
+This module owns the Site rows and their copies in this process (`store.row_copies`), so most
+requests do not read the site from the store.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Noted:
 
 
 def get(site_id: str) -> records.Site:
-    """Return the site with this id, at most a second or, on other stores, a minute old.
+    """Return a copy of the site with this id, which may be up to a minute old (`row_copies`).
 
     Raises:
         errors.NotFound: the site does not exist.
@@ -186,7 +186,7 @@ def _origins(kept: Sequence[str], added: Sequence[str]) -> list[str]:
 def mark_providers(having: Mapping[str, bool]) -> None:
     """Store which of these sites have a provider, in the transaction that changes providers.
 
-    Pages tell readers whether they can sign in; the mark saves them from reading the providers.
+    Pages show whether readers can sign in. With this mark, pages need not read the providers.
     """
     for site_id, has_providers in having.items():
         row = reads.get(comment_rows.site_key(site_id))
@@ -330,14 +330,14 @@ def stored_scheme(row: comment_rows.SiteRow) -> sorthash.Scheme:
 
 
 def scheme_writes(row: comment_rows.SiteRow, scheme: sorthash.Scheme) -> ownership.Writes:
-    """Give a site another scheme, for the job `rescheming`. Existing threads keep theirs."""
+    """Give a site another scheme, for the job `rescheming`. Existing threads keep their schemes."""
     row.digits, row.width, row.levels = scheme.digits, scheme.width, scheme.levels
     row.reshaped = True
     return ownership.Writes("site_settings", put=(row,))
 
 
 def scheme_of(site_id: str) -> sorthash.Scheme:
-    """Return the scheme of a site's sort hashes; the default scheme if the site does not exist."""
+    """Return the scheme of a site's sort hashes, or the default if the site does not exist."""
     try:
         return get(site_id).scheme
     except errors.NotFound:

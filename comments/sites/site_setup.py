@@ -1,15 +1,18 @@
-"""Track how far the setup of a website is, and which pages have asked for its comments.
+"""Track the progress of a website's setup, and which pages have requested its comments.
 
-Owns the kind SiteSetup: one row for each website, as JSON (`SiteSetup`). A site that existed before
-this kind gets its row, as a finished setup, when one of its pages is next seen.
+This module owns the kind SiteSetup: one row for each website, stored as JSON (`SiteSetup`). If a
+site is older than this kind, its row is created, as a finished setup, when one of its pages is next
+seen.
 
-A browser names the origin of a page that asks for comments. An origin that the site lists shows
-that its snippet works. Other origins are remembered, so that the site's owner can add them; being
-remembered gives them no access. Anybody can send any origin, so all that is stored is bounded.
+When a page requests comments, the browser sends the page's origin. If the site lists this origin,
+the request shows that the site's snippet works. Other origins are stored so that the site's owner
+can add them, but they get no access. Anybody can send any origin, so the amount of stored data is
+limited.
 
-Page views do not write, and nothing here makes a page view fail. A process writes at most once a
-day for each site and origin, and for at most `MOST_WRONG` unlisted origins of a site in an hour. At
-most `MOST_WRONG` unlisted origins are stored for a site, the latest ones.
+An origin is recorded after the response to a page view is ready, and errors are ignored, so
+recording never makes a page view fail. A process writes at most once a day for each site and
+origin, and for at most `MOST_WRONG` unlisted origins of a site in an hour. For each site, only the
+latest `MOST_WRONG` unlisted origins are stored.
 """
 
 import contextlib
@@ -26,25 +29,25 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.memory import caches, per_process
 from comments.store.models import comment_rows
 
-# The origin of a page that has none, such as a file on a disk.
+# The origin that browsers send for a page without an origin, such as a file on a disk.
 NO_ORIGIN = "null"
 MOST_WRONG = 5
 _KEPT = timedelta(days=7)
 _DAY, _HOUR = 86_400.0, 3_600.0  # Seconds
-_LONGEST = 300  # Characters in an origin.
+_LONGEST = 300  # Maximum number of characters in an origin.
 _PATIENCE = 2.0  # Seconds
 _log = logging.getLogger("flatthread")
 
 
 class WrongOrigin(msgspec.Struct, frozen=True):
-    """An origin that is not listed, and when one of its pages last asked for the comments."""
+    """An unlisted origin, and when one of its pages last requested the comments."""
 
     origin: str
     seen: datetime
 
 
 class SiteSetup(msgspec.Struct, frozen=True):
-    """How far a site's setup is.
+    """The progress of a site's setup.
 
     `origin` is where a page of the site was `first` seen; `last` is at most a day too early.
     """
@@ -56,7 +59,7 @@ class SiteSetup(msgspec.Struct, frozen=True):
     wrong: tuple[WrongOrigin, ...] = ()
 
     def wrong_of(self, site: records.Site, *, now: datetime) -> list[WrongOrigin]:
-        """Return the origins of the last days that the site still does not list."""
+        """Return the recently seen origins that the site still does not list."""
         since = now - _KEPT
         return [
             visit for visit in self.wrong if visit.seen > since and visit.origin not in site.origins
@@ -64,7 +67,7 @@ class SiteSetup(msgspec.Struct, frozen=True):
 
 
 class _Noted:
-    """What this process has noted: sites' origins, and the numbers of their unlisted ones."""
+    """What this process has noted: the sites' origins, and each site's number of unlisted ones."""
 
     def __init__(self) -> None:
         self.origins = caches.Cache[tuple[str, str, bool], bool](10_000, _DAY)
@@ -90,13 +93,13 @@ def get(site_id: str) -> SiteSetup:
 
 
 def of(site_ids: Iterable[str]) -> dict[str, SiteSetup]:
-    """Return the setups of those of the websites that have one."""
+    """Return the setups of these websites, without the websites that have none."""
     rows = reads.get_multi([comment_rows.site_setup_key(site_id) for site_id in site_ids])
     return {row.key.id(): _setup(row) for row in rows if row is not None}
 
 
 def note(site: records.Site, origin: str, *, now: datetime) -> None:
-    """Note that a page of an origin asked for a website's comments."""
+    """Record that a page with this origin requested a website's comments."""
     noted, is_listed = _NOTED.get(), origin in site.origins
     if noted.origins.get((site.id, origin, is_listed)):
         return

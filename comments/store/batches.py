@@ -1,16 +1,16 @@
-"""Let threads of one process that wait for the same row do their work in one transaction.
+"""Combine the work of a process's threads that wait for the same row into one transaction.
 
 Each line of waiting threads has a leader. The leader does its own work together with the work of
 the threads that wait at that moment, and gives each of them its answer. Then the first thread that
-still waits becomes the leader. A thread that meets nobody does its work at once.
+still waits becomes the leader. A thread does its work at once if no other thread is in the line.
 
 Work is done in the order in which threads join the line, and never by two threads of one line at
 the same time. If a batch of several items fails, each item is done again alone, by its own thread
-and within its own deadline, so no item gets an error that another item caused. `Work` is told that
-an earlier run may have been applied. A thread whose deadline passes leaves the line. If its item is
-part of a running batch, the item may still be done. A batch contains at most `most` items, their
-sizes add up to at most `most_size` (unless a single item is larger), and no two of its items have
-the same key.
+and within its own deadline, so no item gets an error that another item caused. In this case, `Work`
+learns from a flag that an earlier run may have been applied. A thread whose deadline passes leaves
+the line. If its item is part of a running batch, the item may still be done. A batch contains at
+most `most` items, their sizes add up to at most `most_size` (unless a single item is larger), and
+no two of its items have the same key.
 """
 
 import collections
@@ -26,8 +26,8 @@ from comments.store import connection
 P = TypeVar("P")
 R = TypeVar("R")
 
-# Does the work of several items, and returns an answer for each. The flag tells whether an earlier
-# run for these items may have been applied.
+# A function that does the work of several items and returns an answer for each item. The flag tells
+# whether an earlier run for these items may have been applied.
 Work = Callable[[Sequence[P], bool], Sequence[R]]
 
 
@@ -121,7 +121,7 @@ class Batches(Generic[P, R]):
             raise errors.Overloaded("the work before this one took too long")
 
     def _leave(self, line: str, ticket: _Waiter[P, R]) -> bool:
-        """Leave the line. Return False if the ticket leads the line or is done by now."""
+        """Leave the line. Return False if the ticket already leads the line or is done."""
         with self._guard:
             if ticket.state in {_State.LEADING, _State.DONE}:
                 return False
@@ -146,7 +146,7 @@ class Batches(Generic[P, R]):
         return batch
 
     def _end(self, line: str, batch: Sequence[_Waiter[P, R]], answers: Sequence[R] | None) -> None:
-        """Give the answers, or put the tickets back if there are none. Hand over the line."""
+        """Deliver the answers, or put the tickets back if there are none; hand over the line."""
         with self._guard:
             waiting = self._lines[line]
             present = [waiter for waiter in batch if waiter.state is not _State.GONE]

@@ -1,6 +1,6 @@
 """Connect to a database: the current thread's store, time-outs, retries and deadlines.
 
-Owns the calls to the store, and the row locks that make a process's threads take turns.
+This module owns the calls to the store, and the row locks that make a process's threads take turns.
 
 Reads belong to the transaction of the current OS thread, if there is one. A transaction begins with
 its first read, which saves a call if that read is a lookup. If the response to that read is lost,
@@ -64,7 +64,7 @@ class Transaction:
         is_read_only: whether the transaction only reads. All reads of a read-only transaction see
             the same moment.
         previous: the id of the previous attempt, or b"" for the first attempt. An attempt keeps the
-            age of the previous one.
+            age of the previous attempt.
     """
 
     def __init__(self, *, is_read_only: bool = False, previous: bytes = b"") -> None:
@@ -140,11 +140,11 @@ class Store:
 
     Args:
         is_emulator: whether the store is an emulator at the end of a network connection. Google's
-            Firestore emulator treats the locks of a lookup with `new_transaction` as another
-            transaction's, so the commit waits for them and fails, and it refuses to commit
-            read-only transactions. On emulators, transactions therefore begin with a call of their
-            own, and read-only ones end with a rollback. Datastore accepts both, and needs fewer
-            calls.
+            Firestore emulator treats the locks of a lookup with `new_transaction` as locks of
+            another transaction, so the commit waits for these locks and fails. It also refuses to
+            commit read-only transactions. On emulators, transactions therefore begin with a
+            separate call, and read-only transactions end with a rollback. Datastore accepts lookups
+            with `new_transaction` and commits of read-only transactions, which need fewer calls.
     """
 
     def __init__(  # noqa: PLR0913 - independent options, passed by keyword
@@ -170,12 +170,13 @@ class Store:
         self.keeping = threading.RLock()
         self._partition = self.partition()
         self.begin = _call(channel, "BeginTransaction")
-        # The engine in this process offers a commit for entities in their stored form, as
-        # `wire.codec` makes them. The engine then does not check their values again.
+        # The engine in this process can commit entities in the stored form that `wire.codec` makes.
+        # The engine then does not check the entities' values again.
         self.commit = getattr(channel, "commit_own", None) or _call(channel, "Commit")
-        # The engine in this process also tells the versions of entities, without a read.
+        # The engine in this process can also return the versions of entities without a read.
         self._version = getattr(channel, "version", None)
-        # ... and the times between which acknowledged commits were lost, if that is known.
+        # The engine also knows the times between which acknowledged commits were lost, if any were
+        # lost.
         self.lost: tuple[datetime, datetime] | None = getattr(channel, "lost_commits", None)
         self.rollback = _call(channel, "Rollback")
         self._run_query = _call(channel, "RunQuery")
@@ -246,7 +247,7 @@ class Store:
         return self._version is not None
 
     def version(self, key: Any) -> int | None:
-        """Return a number that every change of an entity increases; None if it is unknown."""
+        """Return a number that every change of an entity increases, or None if it is unknown."""
         ask = self._version
         return None if ask is None else patiently(lambda: ask(key), self)
 

@@ -1,7 +1,7 @@
-"""Load the message types of Datastore's API without the client beside which they are installed.
+"""Load the message types of Datastore's API without the client that is installed with them.
 
-Importing the client, which this service does not use, takes a third of the time and of the memory
-of importing the service: it loads `requests` and Google's authentication.
+The service does not use the client. Importing it takes a third of the time and memory of importing
+the service, because it loads `requests` and Google's authentication.
 
 After `load`, importing the package or its client gives the whole package, with the same message
 types.

@@ -61,7 +61,7 @@ def may_write(owner: str, kind: str) -> bool:
 class Patch:
     """New values for some properties of an entity that exists. `row` contains only these values.
 
-    `stored` is the whole entity, as the current transaction has read it. Emulators need it.
+    `stored` is the whole entity, as the current transaction has read it. Emulators need `stored`.
     """
 
     row: schema.StoredRow

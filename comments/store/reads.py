@@ -16,8 +16,8 @@ its `read_time` would avoid the double billing, but the embedded engine keeps no
 
 Only `walk` streams batches from different moments. Use `walk` for scans over very many entities if
 the consumer handles each entity separately and reads the entity again before changing it. `count`
-sees one moment, in one call if possible. `get_multi`, `read` and `lookup` may take several calls: a
-caller that needs one moment compares revisions or uses `at_one_moment`.
+counts entities at one moment, in one call if possible. `get_multi`, `read` and `lookup` may take
+several calls: a caller that needs one moment compares revisions or uses `at_one_moment`.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
 
 class PreparedQuery(NamedTuple):
-    """A query to the current store that is sent many times, as the bytes of its request.
+    """The encoded request of a query that is sent to the current store many times.
 
     Parsing the bytes takes a tenth of the time of building the request.
     """
@@ -76,7 +76,7 @@ def names(
     limit: int | None = None,
     ancestor: Any = None,
 ) -> list[str]:
-    """Return the names of the keys of a kind's entities, from a query for keys (`fetch`)."""
+    """Query the keys of a kind's entities (`fetch`), and return the names of these keys."""
     query = Query(kind, where, order, limit, keys_only=True, ancestor=ancestor)
     return [message.key.path[-1].name for message in fetch(query)]
 
@@ -116,11 +116,11 @@ def _request(query: Query) -> Any:
     store = connection.current()
     partition = store.partition()
     if store.is_emulator and query.order and query.order[-1].startswith("-"):
-        # Google's Firestore emulator sorts equal results by key in the direction of the last
-        # order. All other stores sort them by ascending key, without an index of its own, and
-        # paging relies on it. Google's App Engine SDK says which orders its indexes leave out:
-        # "Orders on `__key__` `ASCENDING` are dropped (since this is supported natively by the
-        # datastore)." (`CompositeIndexForQuery` in
+        # Google's Firestore emulator sorts equal results by key in the direction of the last order.
+        # All other stores sort them by ascending key and need no separate index for this order.
+        # Paging relies on this order. Google's App Engine SDK describes which orders its indexes
+        # omit: "Orders on `__key__` `ASCENDING` are dropped (since this is supported natively by
+        # the datastore)." (`CompositeIndexForQuery` in
         # https://github.com/GoogleCloudPlatform/appengine-python-standard/blob/main/src/google/appengine/datastore/datastore_index.py)
         query = dataclasses.replace(query, order=(*query.order, "__key__"))
     return _RunQueryRequest(

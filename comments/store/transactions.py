@@ -17,8 +17,8 @@ from comments.store.wire import codec
 
 T = TypeVar("T")
 
-# Rollbacks have this time even after the deadline. With less, the network would lose the call, and
-# the store would keep the transaction's locks for up to a minute.
+# A rollback gets at least this time, even after the deadline. With a shorter time-out, the call
+# might not reach the store, and the store would keep the transaction's locks for up to a minute.
 _ROLLBACK_SECONDS = 1.0
 _Rollback = rpc_types.RollbackRequest.pb()
 
@@ -28,7 +28,7 @@ def transaction(body: Callable[[], T], *, line: str = "", has_run: bool = False)
 
     `body` may run several times, even after its commit was applied, so `body` must recognize its
     own earlier work. `line` names a row that many transactions write concurrently. Within one
-    process, these transactions then take turns instead of aborting each other. `has_run` tells that
+    process, these transactions then take turns instead of aborting each other. `has_run` means that
     an earlier transaction with the same effect may have been applied (see `may_have_run`).
 
     Each attempt sends the id of the previous attempt to the store. When transactions wait for each
@@ -69,7 +69,7 @@ def snapshot(body: Callable[[], T]) -> T:
 
 
 def at_one_moment(body: Callable[[], T]) -> T:
-    """Run `body` in the current transaction if there is one, else in a `snapshot`."""
+    """Run `body` in the current transaction if there is one, otherwise in a `snapshot`."""
     return body() if connection.state.transaction is not None else snapshot(body)
 
 

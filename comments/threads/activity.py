@@ -1,10 +1,10 @@
-"""The time of a thread's newest comment, for lists of threads.
+"""Maintain the time of a thread's newest comment, for lists of threads.
 
 `Thread.active` is at most `PACE` earlier than the newest comment that was ever posted, and never
 decreases. A reply therefore writes the thread's row at most once in `PACE`; other replies do not
 change this row, so they do not conflict with each other. An import sets `Thread.active` for the
-threads that it creates, and does not change it for others: its comments are old, and an undo of the
-import could not restore it.
+threads that it creates. It does not change the value for other threads, because imported comments
+are old and an undo of the import could not restore the value.
 """
 
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ PACE = timedelta(minutes=10)
 
 
 def advance(thread: comment_rows.ThreadRow, created: datetime) -> bool:
-    """Note a new comment. Return whether the thread's row must be written because of it."""
+    """Note a new comment. Return whether the thread's row must be written."""
     before: datetime | None = thread.active
     if before is None or created > before:
         thread.active = created

@@ -1,8 +1,8 @@
 """Record the progress of each change to a thread's categories.
 
-Owns the Job rows of these changes. `tree` creates a row in the commit that changes a thread's
-categories. The job `recategorize` processes the thread's comments, and deletes the row when all
-comments are done.
+This module owns the Job rows of these changes. `tree` creates a row in the commit that changes a
+thread's categories. The job `recategorize` processes the thread's comments, and deletes the row
+when all comments are done.
 """
 
 from typing import NamedTuple

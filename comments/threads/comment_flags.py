@@ -19,7 +19,7 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
     `was_listed` tells whether readers saw the row before the change.
     """
     row.revision += 1
-    row.text_revision = None  # The text has the row's revision.
+    row.text_revision = None  # The text and the row have the same revision again.
     # A row that readers never saw and do not see now need not be compacted, so even ten thousand
     # held comments cost nothing.
     row.unfolded = row.unfolded or row.listed or row.shelved
@@ -49,7 +49,7 @@ def flag_as_moved(row: comment_rows.CommentRow) -> comment_rows.CommentRow:
 
 
 def raise_revision(row: comment_rows.CommentRow) -> None:
-    """Raise the revision of a comment, but not that of its text."""
+    """Raise the revision of a comment, but not the revision of its text."""
     text_revision = row.text_revision or row.revision
     row.revision += 1
     row.text_revision = text_revision
@@ -61,7 +61,7 @@ def compaction_deadline(row: comment_rows.CommentRow) -> datetime | None:
 
 
 def change_time(row: comment_rows.CommentRow) -> datetime | None:
-    """Return the time of the last change to the row that readers could see.
+    """Return the time of the row's last change that readers could see.
 
     This time never goes back, even if clocks differ.
     """

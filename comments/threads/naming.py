@@ -10,10 +10,10 @@ approved now: a transaction that withdraws the naming comment also chooses a new
 
 Erasing a comment also erases its thread data. Threads from releases that stored neither `brought`
 nor `named_by` are adopted (`details.adoption_writes`), assuming that the data that a thread shows
-comes from its first comment. The data of later comments was not stored, so they cannot name the
-thread; a new comment can. An imported comment names a thread only if no other comment names it,
-because the imported comment was added later, regardless of its date. A comment from a test page
-(`cors.is_test_page`) has no thread data, so it never names a thread.
+comes from its first comment. The data of later comments was not stored, so these comments cannot
+name the thread, but a new comment can. An imported comment names a thread only if no other comment
+names it, because the imported comment was added later, regardless of its date. A comment from a
+test page (`cors.is_test_page`) has no thread data, so it never names a thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ def take(
     source: NamingCandidate | None,
     rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[schema.StoredRow, ...]:
-    """Show a comment's thread data, or none. Return the rows to store along with `rows`."""
+    """Show a comment's thread data, or no data. Return the rows to store along with `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
     thread.populate(named_by=by, named_at=at)
     return show(thread, decode(source and source.brought), rows)

@@ -9,7 +9,7 @@ from comments.domain import records
 from comments.store.memory import caches, per_process
 
 TERM = 60.0  # Seconds for which a copy is used.
-_BYTES = 1024 * 1024  # Bytes per process.
+_BYTES = 1024 * 1024  # Maximum bytes per process.
 _OVERHEAD = 500  # Approximate bytes that Python adds to a copy.
 
 COPIES = per_process.PerProcess(

@@ -59,8 +59,8 @@ def address(url: str, site: records.Site) -> str:
 
     Exports often contain addresses from before the site used HTTPS; these are mapped to the HTTPS
     origin. After the origin, an address must continue with a character that ends a host name, so
-    that no parser, in a browser or elsewhere, reads a different host from it. The case of letters
-    in the origin makes no difference.
+    that no parser, in a browser or elsewhere, finds a different host in it. The case of letters in
+    the origin makes no difference.
     """
     url = percent_encoding.valid(url.partition("#")[0])
     for origin in site.origins:
@@ -72,10 +72,10 @@ def address(url: str, site: records.Site) -> str:
 
 
 def page_address(url: str, thread: str, site: records.Site) -> str:
-    """Return the address of a thread's page, also if no comment has named the thread.
+    """Return the address of a thread's page, even if no comment has named the thread.
 
-    `thread` is the thread's id. If no address on the site is known, the id may be one
-    (`thread_ids`), without its scheme.
+    `thread` is the thread's id. If no address on the site is known, the id may be an address
+    without its scheme (`thread_ids`).
     """
     known = address(url, site)
     if known:

@@ -1,13 +1,13 @@
-"""The terms of a thread: the thread's own data that decides whether it accepts comments.
+"""Read a thread's terms: the thread's own data that decides whether it accepts comments.
 
 Every page of comments shows the result (`thread_access`), so reading the terms must cost nothing.
-The directory of a compacted thread therefore stores a copy of them, and a process reads it together
-with the directory. The terms are not part of the compaction: a thread may be closed without a
-change to its comments, and then nothing would be compacted.
+The directory of a compacted thread therefore stores a copy of the terms, and a process reads this
+copy together with the directory. Compaction does not update the copy, because a thread may be
+closed without a change to its comments, and then nothing would be compacted.
 
 The copy in a directory equals the thread's row: the transaction that changes the terms changes
 both, and the transaction that switches to another directory keeps the copy. A process uses terms
-for at most a minute. It uses its own change at once.
+for at most a minute. It uses its own change to the terms at once.
 """
 
 import msgspec
@@ -19,10 +19,10 @@ from comments.store.models import bucket_rows, comment_rows, conversion
 from comments.threads import thread_cache
 
 _OWNER = "thread_terms"
-_TERM = 60.0  # Seconds that a copy is used
-_MOST_COPIES = 10_000  # Threads
+_TERM = 60.0  # Seconds for which a copy is used
+_MOST_COPIES = 10_000  # Maximum number of threads
 
-# Terms that this process read from a thread's row, or has just changed.
+# Terms that this process has read from a thread's row, or has just changed.
 COPIES = per_process.PerProcess(
     lambda: caches.Cache[records.ThreadName, records.ThreadTerms](_MOST_COPIES, _TERM)
 )
@@ -32,7 +32,8 @@ _TERMS = decoders.json(records.ThreadTerms)
 def get(name: records.ThreadName, stored: records.ThreadTerms | None) -> records.ThreadTerms:
     """Return a thread's terms, at most a minute old.
 
-    `stored` is the copy in the thread's directory. Without it, read the thread's row once a minute.
+    `stored` is the copy in the thread's directory. If there is no copy, read the thread's row once
+    a minute.
     """
     copies = COPIES.get()
     terms = copies.get(name) or stored

@@ -7,8 +7,8 @@ maintains the numbers. Each operation runs inside a transaction, decides on the 
 a `values.ChangeResult`, whose writes the caller applies in the same transaction. Each operation can
 safely run again after its own commit.
 
-Invariant: Numbers are never reused while the thread exists: a comment's number comes from its
-parent's child counter, or from the thread's for a root, which only grows
+Invariant: Numbers are never reused while the thread exists: a comment's number comes from a child
+counter that only grows, which is its parent's or, for a root, the thread's
 (test_placement.py::test_the_number_of_a_retracted_comment_is_not_used_again).
 
 A comment's sort hash is its parent's sort hash followed by the segment for its number. A root's

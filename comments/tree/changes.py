@@ -114,7 +114,7 @@ def _vote_numbers(
 
 
 def erase_content(row: comment_rows.CommentRow) -> None:
-    """Erase a comment's text, author, votes, pin, and what decided about it."""
+    """Erase a comment's text, author, votes and pin, and the reasons for its status."""
     row.status = Status.RETRACTED.value
     row.body = row.html = row.renderer = ""
     row.author_name = row.author_website = row.author_email = row.author_id = ""

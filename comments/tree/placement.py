@@ -34,8 +34,8 @@ class Placement:
 
     Read `keys` and call `fill` first. Then call `place` for each draft, and apply `writes`.
 
-    `scheme` is the scheme of the site in this process's copy. A new thread gets the stored one.
-    `turn` chooses the counter shard in which the comments are counted.
+    `scheme` is the site's scheme according to this process's copy of the site. A new thread gets
+    the stored scheme. `turn` chooses the counter shard in which the comments are counted.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Placement:
     def _tree_parent(
         self, answered: comment_rows.CommentRow | None
     ) -> comment_rows.CommentRow | None:
-        """Return a reply's parent: the answered comment or, at the deepest level, its parent."""
+        """Return a reply's parent: the answered comment or, on the deepest level, its parent."""
         if answered is None or answered.level < self._scheme.levels - 1:
             return answered
         parent_id = conversion.parent_id(answered)
@@ -189,9 +189,9 @@ class Placement:
 
 
 def site_scheme(name: records.ThreadName, known: sorthash.Scheme) -> sorthash.Scheme:
-    """Read the scheme for a new thread in the transaction; `known` if the site is not stored.
+    """Read the scheme for a new thread in the transaction, or return `known` without a stored site.
 
-    A process may have an outdated copy of the site, and nothing would find a thread with the
+    A process may have an outdated copy of the site, and nothing would find a new thread with the
     previous scheme after the job `rescheming` has passed.
     """
     row = reads.get(comment_rows.site_key(name.site))
@@ -308,7 +308,7 @@ def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
 
 
 def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_rows.CommentRow:
-    """Return the comment that a draft answers. Raise an error if the comment takes no replies."""
+    """Return the comment that a draft answers. Raise an error if the comment accepts no replies."""
     wanted = draft.reply_to or ""
     if row is None or row.thread != comment_rows.thread_key_name(draft.name):
         raise errors.NotFound("parent", wanted)

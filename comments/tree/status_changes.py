@@ -22,14 +22,14 @@ from comments.tree.values import ChangeResult
 from comments.tree.visibility import Changed, change_status, previous_ruling
 
 _PINNED = "pinned"
-MOST_PINS = 3  # In a thread: every first page contains all pinned comments
+MOST_PINS = 3  # Maximum per thread; every first page contains all pinned comments
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Decision:
     """A moderator's decision: the person who decides, the time, and the conditions.
 
-    `check` is called with the comment first, and raises an error to forbid the decision. `revision`
+    `check` is first called with the comment, and raises an error to forbid the decision. `revision`
     is the revision that the moderator saw, or None for any revision; the revision is compared only
     if the decision changes something.
     """
@@ -119,7 +119,7 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
 def _pins(
     row: comment_rows.CommentRow, *, is_pinned: bool
 ) -> tuple[comment_rows.ThreadRow, list[comment_rows.CommentRow]]:
-    """Change the list of pins in a comment's thread. Return its row, and rows that lose their pin.
+    """Change the list of pins in a thread. Return the thread's row, and rows that lose their pin.
 
     Raises:
         errors.Conflict: the thread already has `MOST_PINS` pinned comments that readers see.

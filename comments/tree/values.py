@@ -29,11 +29,11 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A comment to be placed in a thread, without its place in the tree.
 
     `fingerprint` distinguishes a retry from a different request with the same id. `pace` is the
-    maximum number of posts in the thread within `post_shares.PACE`, or 0 for no limit.
-    `detail` is stored with the event. `came_from` is the encrypted mark of the author's network
+    maximum number of posts in the thread within `post_shares.PACE`, or 0 for no limit. `detail` is
+    stored with the event. `came_from` is the encrypted mark of the author's network
     (`caller_marks`). `brought` is the thread data that was posted with the comment, as encoded by
-    `naming`. `origin` recognizes a retry from the same network; `origin` is empty if that is not
-    needed.
+    `naming`. `origin` recognizes a retry from the same network. It is empty if retries need not be
+    recognized.
     """
 
     id: str
@@ -70,8 +70,9 @@ class ImportedThread:
     """Comments to append to a thread. A new thread gets `state`.
 
     The thread data of each comment is `title` and `url`, unless the comment has its own (`kept`). A
-    new thread is named by the first comments, or as `kept` says. `newest` is the time of the
-    thread's newest comment in the file; by default, that of these.
+    new thread is named by its first comments, unless `kept` contains its name. `newest` is the time
+    of the thread's newest comment in the file; by default, it is the time of the newest of these
+    comments.
     """
 
     name: records.ThreadName
@@ -122,9 +123,9 @@ class Recategorized:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TreePlace:
-    """A comment's place, computed from its links, and its text if that has to be corrected.
+    """A comment's place, computed from its links, and its text if the text must be corrected.
 
-    `was_at` is the stored revision, and `shape` is the thread's.
+    `was_at` is the stored revision, and `shape` is the thread's shape.
     """
 
     id: str

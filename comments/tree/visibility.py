@@ -44,7 +44,7 @@ def change_status(
 
 
 def set_ruling(row: comment_rows.CommentRow, ruling: records.Ruling) -> None:
-    """Store what decided about a comment, and why, without changing its status."""
+    """Store a ruling on a comment and its reasons, without changing the comment's status."""
     row.rule, row.why = ruling.rule, ruling.why
     row.reasons = reasons.encode(ruling.reasons)
 
@@ -52,8 +52,8 @@ def set_ruling(row: comment_rows.CommentRow, ruling: records.Ruling) -> None:
 def previous_ruling(row: comment_rows.CommentRow) -> records.Ruling:
     """Return the status before the last decision, with the reason for it.
 
-    A reason that awaits classifiers is left out, because their answers may already have arrived and
-    had no effect on the decided comment.
+    A reason that awaits classifiers is left out, because the classifiers' answers may already have
+    arrived without an effect on the decided comment.
     """
     ruling = decoders.json(records.Ruling).decode(row.stood_for) if row.stood_for else None
     if ruling is None or classifier_verdicts.awaited_classifiers(ruling.rule):

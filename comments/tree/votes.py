@@ -1,6 +1,6 @@
 """Manage votes on comments: one per voter and comment, with the value +1 or -1.
 
-Owns the rules for voting, and three kinds:
+This module owns the rules for voting, and three kinds:
 
     Vote          key: comment / voter. `value` is +1 or -1; a withdrawn vote is deleted.
                   `side`, "{comment}{sign}", serves the query that counts votes; `own`,
@@ -20,12 +20,12 @@ Invariant: A comment with uncounted votes has a VotesDue: the transaction of a v
 VotesDue, and writes one if none exists
 (test_votes_counted.py::test_a_vote_between_count_and_commit_is_in_this_count_or_the_next).
 
-Whether the store commits the vote or a count first, the vote is included in that count or in the
-next. A count depends only on the Vote entities, so repeating it counts nothing twice. A voter
-counts once, because the key contains the voter's id. At most `limit` voters count per network,
-because the transaction of a first vote reads and writes the network's voters. A voter's id is the
-caller's author id, which contains no "/" and is in no response. A network is stored for `KEPT`
-after its first vote on a comment, but not longer than the comment exists.
+No matter whether the store commits the vote or a count first, the vote is included in that count or
+in the next. A count depends only on the Vote entities, so repeating it counts nothing twice. A
+voter counts once, because the key contains the voter's id. At most `limit` voters count per
+network, because the transaction of a first vote reads and writes the network's voters. A voter's id
+is the caller's author id, which contains no "/" and is in no response. A network is stored for
+`KEPT` after its first vote on a comment, but not longer than the comment exists.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ COUNT_AFTER = timedelta(
 )  # Minimum time between changes that votes make to a comment's row
 KEPT = timedelta(days=30)
 AT_ONCE = 200  # Maximum number of votes or networks that one transaction deletes.
-MOST_SEATS = 5_000  # Voters in one row: 140 kB.
+MOST_SEATS = 5_000  # Maximum number of voters in one row (140 kB).
 UP, DOWN, NONE = 1, -1, 0
 _SIGNS = {UP: "+", DOWN: "-"}
 OWNER = "votes"
@@ -81,7 +81,7 @@ class Ballot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cast:
-    """The writes of a ballot.
+    """The writes that cast a ballot.
 
     `is_first` marks the first vote since the last count, after which the caller must schedule the
     next count.
@@ -289,7 +289,8 @@ def network_deletion_writes(networks: list[schema.RowKey], *, now: datetime) -> 
 def uncounted_sums(comment_ids: Sequence[str]) -> dict[str, int]:
     """Return the sum of all votes on each comment minus its score, unless the two are equal.
 
-    The votes and the scores are of the same moment. Imported votes are in the score and in the sum.
+    The votes and the scores are from the same moment. Both the score and the sum include imported
+    votes.
     """
 
     def read() -> dict[str, int]:
@@ -355,7 +356,7 @@ def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
 
 
 def withdrawal_writes(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes:
-    """Withdraw a vote, in a transaction, regardless of the comment's status."""
+    """Withdraw a vote in a transaction, regardless of the comment's status."""
     key, due = vote_rows.vote_key(comment_id, voter), vote_rows.votes_due_key(comment_id)
     vote, waiting = reads.get_multi([key, due])
     if vote is None:

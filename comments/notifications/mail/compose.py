@@ -1,4 +1,4 @@
-"""Mail about comments: notices, confirmation requests and sign-in links, each to one address.
+"""Compose notices, confirmation requests and sign-in links, each for one address.
 
 `mime` converts the messages to bytes, and the catalogue contains their sentences.
 
@@ -9,8 +9,8 @@ images.
 
 `Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
 message twice, most mail programs show it once. All notices about one thread refer to one id in
-`References` and `In-Reply-To`, so mail programs group them. No mail has this id, and it does not
-depend on what a recipient received before.
+`References` and `In-Reply-To`, so mail programs group them. No mail has this id, and the id does
+not depend on earlier mails to the recipient.
 """
 
 import dataclasses
@@ -56,10 +56,11 @@ class Notice:
 
     `thread` is the thread's id. `name`, `title` and `text` contain text that people wrote. `place`
     links to the comment or, for moderators, to the page on which they decide about it.
-    `unsubscribe` unsubscribes on a POST without confirmation (RFC 8058), and shows a button on a
-    GET. `unsubscribe` is None for moderators, because only an operator can remove a moderator.
-    `about` says why this address receives the notice. `is_account` says that the author has an
-    account. An account's name was checked when it was chosen, and staff may use reserved names.
+    `unsubscribe` is a URL: a POST unsubscribes without confirmation (RFC 8058), and a GET shows a
+    page with a button. `unsubscribe` is None for moderators, because only an operator can remove a
+    moderator. `about` says why this address receives the notice. `is_account` says that the author
+    has an account. The name of an account is not checked again, because it was checked when it was
+    chosen, and staff may use reserved names.
     """
 
     event: str
@@ -81,8 +82,8 @@ class ConfirmationLinkMail:
 
     `link` opens a page with a button.
 
-    `things` describes the mail's subject in the service's own words; the message contains no text
-    that a stranger wrote.
+    `things` describes in the service's own words what the subscription is about. The message
+    contains no text that a stranger wrote.
     """
 
     event: str
@@ -223,7 +224,7 @@ def _subject(notice: Notice) -> str:
 
 
 def _name(notice: Notice) -> str:
-    """Return the author's name as mail may show it."""
+    """Return the author's name in a form that mail may show."""
     name = plain_words.line(notice.name)
     if not notice.is_account:
         try:
@@ -260,5 +261,5 @@ def _html(notice: Notice) -> str:
 
 
 def _offer(notice: Notice) -> str:
-    """Return the label for the link to a notice's comment."""
+    """Return the label of the link to a notice's comment."""
     return t("mail.decide" if notice.about is MailReason.HELD else "mail.view")

@@ -1,14 +1,14 @@
 """Mail as bytes: ASCII headers, one text part and one HTML part (pure).
 
 This module does not use `email.message`, which decodes encoded words in its input before it encodes
-the values, so a name could add headers. Python releases also differ in the values that they refuse,
-and they refuse them only when the message is serialized. This module therefore composes the bytes
-itself.
+the values. A name could therefore add headers. Python releases also differ in which values they
+refuse, and they refuse a value only when the message is serialized. This module therefore composes
+the bytes itself.
 
 A header is printable ASCII. The only line breaks in a header are those that this module inserts,
-each followed by a space. Text that people wrote is either ASCII without `=?`, or encoded here as
-encoded words (RFC 2047, UTF-8, base64). Both parts are quoted-printable. A boundary contains a bare
-`=`, so no line within a part can look like a boundary.
+each followed by a space. Text that people wrote is either ASCII without `=?`, or this module
+encodes it as encoded words (RFC 2047, UTF-8, base64). Both parts are quoted-printable. A boundary
+contains a bare `=`, so no line within a part can look like a boundary.
 """
 
 import base64
@@ -19,12 +19,12 @@ from collections.abc import Sequence
 
 from comments import errors
 
-_LONGEST_LINE = 998  # Characters, from RFC 5322.
+_LONGEST_LINE = 998  # Maximum number of characters in a line (RFC 5322).
 _PLAIN = re.compile(r"[!-~]([ -~]{0,58}[!-~])?")
 _ATOMS = re.compile(r"[A-Za-z0-9-]{1,63}")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _VALUE = re.compile(r"[!-~][ -~]*(\r\n [!-~][ -~]*)*")
-_PIECE = 39  # Bytes of UTF-8 in an encoded word; keeps header lines below 76 characters.
+_PIECE = 39  # Bytes of UTF-8 per encoded word, so that header lines stay below 76 characters.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def text(value: str) -> str:
 
 def mailbox(name: str, address: str) -> str:
     """Return the value for an address header with a display name."""
-    # Names that are not atoms would need quotes, so this function encodes them.
+    # This function encodes every name that is not an atom, because such a name would need quotes.
     return f"{name if _ATOMS.fullmatch(name) else _encode(name)} <{address}>"
 
 
@@ -88,7 +88,7 @@ def _part(kind: str, body: str) -> str:
 
 
 def _encode(value: str) -> str:
-    """Return a text as encoded words, each on its own line and without split characters."""
+    """Return a text as encoded words, each on its own line, without splitting a character."""
     pieces = [b""]
     for character in _CONTROL.sub(" ", value):
         encoded = character.encode(errors="replace")

@@ -1,20 +1,22 @@
 """Make people's text safe for mail: no hidden characters, links or encoded words (pure).
 
-Mail programs turn text that looks like a link into a link, and decode RFC 2047 encoded words
-wherever these occur. A stranger's text must not become either. All other characters stay as typed.
+Mail programs turn text that looks like a link into a link, and they decode RFC 2047 encoded words
+wherever they find them. A stranger's text must become neither a link nor an encoded word. The rest
+of the text stays as typed.
 
-Links are detected without invisible characters, in the text itself and in its NFKC form, because
-mail programs and browsers treat U+FE52 or U+2024 as a dot. Joiners and variation selectors stay
-only directly next to characters whose shape they change: Persian and Indic words are misspelled
-without them, and emoji fall apart. Elsewhere they would only make two equal names differ. The
-result of `line` contains no `=` next to `?`, not even with spaces in between, so it stays plain
-text, no matter how often a program decodes it. Both functions are idempotent.
+To detect links, this module removes invisible characters and then checks both the text and its NFKC
+form, because mail programs and browsers treat U+FE52 or U+2024 as a dot. Joiners and variation
+selectors stay only directly next to characters whose shape they change, because Persian and Indic
+words are misspelled without them, and emoji fall apart. Next to other characters, joiners and
+variation selectors would only make two equal names differ. The result of `line` contains no `=`
+next to `?`, not even with spaces in between. It therefore stays plain text, no matter how often a
+program decodes it. `words` and `line` are both idempotent.
 """
 
 import re
 import unicodedata
 
-MAX_LINE = 200  # Characters
+MAX_LINE = 200  # Maximum number of characters in a line
 LINK = "[link]"
 # Full stops that NFKC does not change, and that people and programs read as a dot.
 _DOT = ".\u0589\u0701\u0702\u3002\ua4f8\ua60e\U00010a50"
@@ -78,7 +80,7 @@ def line(text: str) -> str:
 
 
 def _without_hidden(text: str) -> str:
-    """Remove the invisible characters that change no shape."""
+    """Remove all invisible characters except those that change the shape of a neighbor."""
     return _SHAPING_OR_INVISIBLE.sub(r"\1", text)
 
 

@@ -1,7 +1,7 @@
 """An SMTP client that sends messages and interprets the server's responses.
 
-The client sends each message once, or again if a reused session has ended. The caller (`planner`)
-decides whether and when to retry after a failure.
+The client sends each message once; if a reused session has ended, the client sends the message
+again. The caller (`planner`) decides whether and when to retry after a failure.
 """
 
 import contextlib
@@ -13,9 +13,9 @@ from comments import setting_values
 from comments.domain.reports import outcomes
 from comments.notifications.mail import mime
 
-TIMEOUT = 10.0  # Seconds per step; a session needs no limit, because the operator chose the server.
-_GOODBYE = 421  # The code with which the server ends the session.
-_PERMANENT = 500  # For this code and higher codes, a retry does not help.
+TIMEOUT = 10.0  # Seconds per step. A session needs no limit, because the operator chose the server.
+_GOODBYE = 421  # The response code with which the server ends the session.
+_PERMANENT = 500  # After a response with this code or a higher code, a retry does not help.
 
 
 def send(server: setting_values.Smtp, message: mime.MailMessage) -> outcomes.Outcome:
@@ -36,7 +36,7 @@ def fault(server: setting_values.Smtp) -> str:
 
 
 class SmtpClient:
-    """Sends messages to a server in one session, as long as the session lasts.
+    """Sends messages to a server, all in one session as long as the session lasts.
 
     Use the client in a `with` statement.
     """

@@ -1,7 +1,7 @@
 """Choose which buckets to rewrite, and divide rows into buckets (pure).
 
 This module applies the size limits (`Sizes`). Changed rows stay in the directory's tail until the
-tail is full; then the buckets with the most changed rows are rewritten. A bucket is rewritten
+tail is full. Then the buckets with the most changed rows are rewritten. A bucket is rewritten
 immediately if it contains text that must be removed.
 """
 
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from comments.reading.materialized import buckets
 
-PART_BYTES = 900 * 1024  # Bytes of a directory in one entity; Datastore's limit is 1 MiB
+PART_BYTES = 900 * 1024  # Maximum bytes of a directory in one entity; Datastore's limit is 1 MiB
 
 
 class Sizes(NamedTuple):
     """Upper limits for buckets and for the directory's tail."""
 
     bucket_rows: int
-    bucket_bytes: int  # Bytes of a bucket's JSON before compression
+    bucket_bytes: int  # Maximum bytes of a bucket's JSON before compression
     tail_rows: int
     tail_bytes: int
 

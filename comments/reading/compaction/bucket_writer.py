@@ -1,7 +1,7 @@
 """Write the buckets and the ranking for one attempt to compact a thread.
 
-Each entity's key contains the token of the attempt, so no directory names the entity yet. Each
-entity is written only while the directory from which the attempt started is current.
+Each entity's key contains the token of the attempt, so the key is new, and no directory names it
+yet. Each entity is written only while the directory from which the attempt started is current.
 """
 
 import functools
@@ -26,10 +26,7 @@ _OWNER = "compactor"
 
 
 class BucketWriter:
-    """Write entities for one attempt, based on one directory version.
-
-    The key of each entity contains the token of the attempt.
-    """
+    """Write entities for one attempt, based on one directory version."""
 
     def __init__(
         self, name: records.ThreadName, version: str, token: str, written: list[str]
@@ -60,8 +57,8 @@ class BucketWriter:
         """
 
         def body() -> None:
-            # Without this check, a process that was paused could write text that has since been
-            # erased, after the last search for unreferenced buckets.
+            # Without this check, a process that was paused could write erased text again, after the
+            # last search for unreferenced buckets.
             stored = reads.get(bucket_rows.directory_key(self._name))
             if self._version != ("" if stored is None else stored.version):
                 raise directories.DirectoryOutdated

@@ -1,16 +1,16 @@
-"""Compact a thread: move changed rows into buckets, in steps that each keep the thread readable.
+"""Compact a thread: move changed rows into buckets, in steps that keep the thread readable.
 
-Owns Bucket, BucketDirectory and Ranking. A changed row is *flagged*: its property `unfolded` is
-set. This module alone decides when to clear a flag, but `tree` writes the row. A compaction has
-five steps:
+This module owns Bucket, BucketDirectory and Ranking. A changed row is *flagged*: its property
+`unfolded` is set. This module alone decides when to clear a flag, but `tree` writes the row. A
+compaction has five steps:
 
 1. **Read** the directory and, with one query, the flagged rows.
 2. **Write** new buckets under keys that no directory names yet. Each write is a transaction that
    fails if another process has switched the directory (`bucket_writer`).
 3. **Switch** to a directory that names the new buckets. The transaction fails if another process
    has switched the directory, or if a bucket that the new directory names no longer exists.
-4. **Wait** until no process can still use an older directory: `GRACE` seconds by this process's own
-   clock, counted from the response to the switch.
+4. **Wait** until no process can still use an older directory: `GRACE` seconds after the response to
+   the switch, by this process's own clock.
 5. **Clear**: delete the buckets that only older directories name, and the buckets that interrupted
    compactions left behind (`leftovers`). Then clear the flag of each row that is still at its
    compacted revision.
@@ -29,8 +29,8 @@ clock of another machine.
 
 The first compaction of a thread includes all listed rows. Rows that a release without the flag
 wrote are flagged first and then treated like the others. When a row has a new sort hash, or when a
-rebuild was requested (`rebuilding`), the next compaction also includes all listed rows and uses
-nothing of the old directory. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
+rebuild was requested (`rebuilding`), the next compaction also includes all listed rows and ignores
+the old directory. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
 
 A changed row is stored in the directory's tail or, when the tail is full, in a new bucket
 (`bucket_layout`). The old text of a retracted or edited row is removed from its bucket immediately.
@@ -66,11 +66,11 @@ from comments.tree.lists import ordered_query
 BUCKET_ROWS = 128  # Maximum number of rows in a new bucket.
 BUCKET_BYTES = (
     256 * 1024
-)  # Bytes of a bucket's JSON before compression; Datastore's limit is 1 MiB.
+)  # Maximum bytes of a bucket's JSON before compression; Datastore's limit is 1 MiB.
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
 GRACE = view_cache.CACHE_MAX_AGE + 5.0  # Seconds between a switch and the clearing of flags.
-MOST_CLEARING = 256  # Rows that a directory may keep listing after their flags are cleared.
+MOST_CLEARING = 256  # Maximum number of cleared rows that a directory may still list.
 _OWNER = "compactor"
 
 
@@ -125,8 +125,8 @@ def prepare(
 ) -> PreparedBuckets | None:
     """Write the new buckets. Return None if another process has switched the directory.
 
-    Also return None if the thread has moved to another scheme meanwhile. `now` (default: this
-    machine's time) determines when cursors of replaced rankings expire and, with `only_due`,
+    Also return None if the thread has moved to another scheme since it was read. `now` (default:
+    this machine's time) determines when cursors of replaced rankings expire and, with `only_due`,
     whether the rows are due.
     """
     now = now or datetime.now(UTC)
@@ -190,7 +190,7 @@ def _dead_keys(
     lines: Sequence[buckets.BucketSummary],
     best: buckets.RankingKeys | None,
 ) -> Iterator[str]:
-    """Yield the keys of the buckets that only the stored directory or an earlier one names."""
+    """Yield the keys of buckets that are named only by the stored or an earlier directory."""
     kept = {line.key for line in lines}
     yield from (line.key for line in stored.lines if line.key not in kept)
     if stored.content.best is not None and (best is None or best.top != stored.content.best.top):
@@ -202,7 +202,7 @@ def _dead_keys(
 def _pinned_comments(
     content: buckets.DirectoryContent, fresh: Sequence[deltas.DeltaRow]
 ) -> tuple[tuple[str, str], ...]:
-    """List the pinned comments: unchanged ones from the directory, and changed ones."""
+    """List the pinned comments: the changed ones, and the unchanged ones from the directory."""
     changed = {row.entry.id for row in fresh}
     kept = [place for place in content.pinned if place[1] not in changed]
     listed = (row.entry for row in fresh if row.is_listed)
@@ -268,8 +268,8 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
         return True
 
     if not transactions.transaction(body):
-        # Delete only unreferenced buckets: this switch may have succeeded before another process
-        # switched again, and some of the buckets are then in use.
+        # Delete only unreferenced buckets. If this switch succeeded before another process switched
+        # again, some of the buckets may now be in use.
         delete_orphans(name, writer.written)
         return None
     return CompactionResult(name, directory)
@@ -293,7 +293,7 @@ def _first_page(
 
 
 def clear(compacted: CompactionResult, orphans: Sequence[str] = ()) -> None:
-    """Delete replaced buckets and clear the flags of compacted rows, `GRACE` after the switch.
+    """`GRACE` after the switch, delete replaced buckets and clear the compacted rows' flags.
 
     `orphans` contains the unreferenced buckets that `leftovers.orphans` found after the switch.
     """

@@ -100,7 +100,7 @@ def _expire(thread: str, now: datetime) -> int:
     if stored is None or not gone:
         return 0
     # Keep the version, because only the due time changes, which readers do not see. The next
-    # compaction shortens the list.
+    # compaction shortens the list of rankings.
     stored.due = first_expiry(old for old in replaced if old.until > now)
     keys = tuple(bucket_rows.ranking_key(name, old.ranking) for old in gone)
     transactions.apply(ownership.Writes(_OWNER, put=(stored,), delete=keys))

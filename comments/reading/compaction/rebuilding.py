@@ -7,10 +7,10 @@ compaction finds it. A rebuild ignores the old directory. It has two steps:
    process answers with the ordered query, so readers see the comments as they are stored.
 2. **Compact** as usual: a compaction that finds a moved comment reads all listed comments.
 
-After a crash between the steps, or during the second one, the flag is still set, so the next
+After a crash between the steps, or during the second step, the flag is still set, so the next
 compaction of any process rebuilds the thread. Comments that are written during a rebuild are in the
 delta, as during every compaction. A thread without comments has no row for the flag, so its
-directory is deleted. A process that holds the deleted directory may use it for up to
+directory is deleted. A process that has cached the deleted directory may use it for up to
 `view_cache.CACHE_MAX_AGE` seconds.
 """
 
@@ -26,7 +26,7 @@ from comments.store.models import bucket_rows, comment_rows
 from comments.tree.bulk import job_writes
 
 _TRIES = 5
-_CANDIDATES = 20  # Comments of which one is flagged
+_CANDIDATES = 20  # Comments to read so that one can be flagged
 _OWNER = "compactor"
 
 
@@ -35,7 +35,7 @@ def rebuild(
 ) -> compactor.CompactionResult:
     """Rebuild a thread. Pass the result to `compactor.clear` after `compactor.GRACE` seconds.
 
-    If the process ends before that, the next compaction of the thread clears the flags.
+    If the process ends before it calls `clear`, the next compaction of the thread clears the flags.
 
     Raises:
         errors.Overloaded: other processes keep compacting the same thread.
@@ -64,6 +64,7 @@ def _request(name: records.ThreadName) -> bool:
         return True
     key = bucket_rows.directory_key(name)
     if reads.get(key) is not None:
-        # A large directory continues in Bucket entities, which the caller deletes with the others.
+        # A large directory continues in Bucket entities, which the caller deletes with the other
+        # buckets.
         transactions.apply(ownership.Writes(_OWNER, delete=(key,)))
     return False

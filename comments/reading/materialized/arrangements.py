@@ -1,10 +1,10 @@
-"""The orders of whole discussions as ranges of positions in reading order (pure).
+"""Represent orders of whole discussions as ranges of positions in reading order (pure).
 
-Every order of discussions is a sequence of ranges: `thread` is one range, `recent` contains the
-ranges of the discussions in reverse, and `best` the ranges of the ranked discussions followed by
-the rest. The directory determines where each discussion starts, so the position of a comment in an
-order, and the comments at a position, are known without reading other pages. Positions count from
-0. All of them refer to one view, so they include changes that are not compacted yet.
+Every order of discussions is a sequence of ranges: `thread` is one range, `recent` is the ranges of
+the discussions in reverse, and `best` is the ranges of the ranked discussions followed by the rest.
+The directory determines where each discussion starts, so the position of a comment in an order, and
+the comments at a position, are known without reading other pages. Positions count from
+0. All positions refer to one view, so they include changes that are not compacted yet.
 """
 
 import abc
@@ -24,7 +24,7 @@ class Arrangement(abc.ABC):
         self._view = view
 
     def ranges(self, offset: int, limit: int) -> list[range]:
-        """Return the ranges of the comments that follow the first `offset` ones."""
+        """Return the ranges of the comments, without the first `offset` comments."""
         parts: list[range] = []
         left = limit
         for stretch in self._from(offset):
@@ -53,7 +53,7 @@ class Arrangement(abc.ABC):
 
 
 class Reading(Arrangement):
-    """Reading order."""
+    """The discussions in reading order."""
 
     def _from(self, offset: int) -> Iterator[range]:
         yield range(offset, self._view.total)
@@ -64,7 +64,7 @@ class Reading(Arrangement):
 
 
 class Recent(Arrangement):
-    """Discussions in reverse order."""
+    """The discussions in reverse order."""
 
     def __init__(self, view: merged_view.View, scheme: sorthash.Scheme) -> None:
         super().__init__(view)
@@ -82,7 +82,7 @@ class Recent(Arrangement):
             yield discussion[skipped:]
 
     def position(self, sort_hash: str, start: int) -> int:
-        """Count the comments of newer discussions, and those before the hash in its own."""
+        """Count the comments of newer discussions and those before the hash in its discussion."""
         own = self._discussion(buckets.root_of(self._scheme, sort_hash))
         return self._view.total - own.stop + start - own.start
 

@@ -18,17 +18,16 @@ rows.
   ancestor's descendants in the bucket]. `heads` depends only on the bucket, so a line changes only
   with its bucket.
 - `roots` lists the discussions that begin in the bucket: [hash, index].
-- `held` tells whether a bucket also contains the row, so sizes are known without reading the
-  bucket.
+- `held` is true if a bucket also contains the row, so sizes are known without reading the bucket.
 - `clearing` lists the compacted rows with `unfolded` flags that are still set: [id, revision,
   listed].
-- `dead` lists the buckets of earlier directories that must be deleted.
+- `dead` lists the buckets that earlier directories named and that must be deleted.
 - `replaced` lists rankings of earlier directories, with the times when cursors that name them
   expire: [ranking, until].
 - `pinned` lists the pinned comments in reading order: [hash, id].
-- `shape` and `scheme` are those of the tree that the directory shows
-  (`tree/schemes/scheme_change`), with the scheme in its stored form; "" in directories of older
-  releases, for the site's scheme.
+- `shape` and `scheme` belong to the tree that the directory shows (`tree/schemes/scheme_change`).
+  `scheme` is in its stored form; in directories of older releases it is "", which means the site's
+  scheme.
 
 Stored data outlives releases, so these formats must not change; golden tests check this.
 """
@@ -109,10 +108,11 @@ class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RankingKeys(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The keys of the directory's ranking and of the bucket with its first rows.
+    """The keys of the directory's ranking and of the bucket with the ranking's first rows.
 
     `ranked` contains the hashes of the ranked discussions, best first, so that pages need not read
-    the ranking. It is empty if there are too many, or if an older release wrote the directory.
+    the ranking. `ranked` is empty if there are too many ranked discussions, or if an older release
+    wrote the directory.
     """
 
     ranking: str
@@ -128,7 +128,7 @@ class ReplacedRanking(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class DirectoryContent(msgspec.Struct, frozen=True, array_like=True):
-    """The content of a directory. `changed` is the time of the newest change that it includes."""
+    """The content of a directory. `changed` is the time of the newest included change."""
 
     lines: tuple[BucketSummary, ...] = ()
     tail: tuple[ChangedEntry, ...] = ()
@@ -163,7 +163,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     `version` is the token of the attempt that wrote the directory.
 
-    `said` is the content, or the stored content, which is decoded on first use.
+    `said` is the decoded content, or the stored content until it is first used.
     """
 
     version: str
@@ -249,7 +249,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
     def below(self, sort_hash: str, place: int, bucket: Bucket) -> int:
         """Count the bucket rows below a hash, excluding the row at the hash itself.
 
-        `place` is `line_of(sort_hash)`, and `bucket` the bucket of this line.
+        `place` is `line_of(sort_hash)`, and `bucket` is the bucket of this line.
         """
         low, high = sorthash.subtree_range(sort_hash)
         return bucket.count(low + "\0", high) + self._beyond[place].get(sort_hash, 0)
@@ -265,7 +265,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 def line(
     scheme: sorthash.Scheme, key: str, entries: Sequence[ListedEntry], previous: str
 ) -> BucketSummary:
-    """Make a bucket's line. `previous` is the hash of the row before the bucket, or "" for none."""
+    """Make a bucket's line. `previous` is the hash of the row before the bucket, or ""."""
     first = entries[0].sort_hash
     bucket = Bucket(tuple(entries))
     heads = tuple(

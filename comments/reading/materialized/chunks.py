@@ -47,7 +47,7 @@ class Whole(msgspec.Struct, frozen=True):
         return b'{"comments":['
 
     def end(self, members: bytes = b"") -> bytes:
-        """Return the JSON after the pieces. `members` are more members, after a comma."""
+        """Return the JSON after the pieces. `members` are further JSON members, after a comma."""
         return b"],%b%b}" % (self.about.end(), members)
 
     def json(self, members: bytes = b"") -> bytes:

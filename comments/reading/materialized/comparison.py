@@ -1,12 +1,12 @@
 """Compare a thread's materialized data with its comments, row by row.
 
-Materialized are the directory, its buckets and its tail, the ranking with its first rows, and the
-stored first page. Every page that is made from them must equal the ordered query, but a change that
-did not go through `tree` does not reach them. The caller reads the rows and calls `load` in the
-same snapshot.
+The materialized data is the directory with its buckets and its tail, the ranking with its first
+rows, and the stored first page. Every page that is made from this data must equal the ordered
+query. A change that did not go through `tree` is missing from the data. The caller reads the rows
+and calls `load` in the same snapshot.
 
-A thread that only `tree` and the compactor have changed has no mismatch at any moment, whichever
-rows are flagged and whichever steps of a compaction are done.
+A thread that only `tree` and the compactor have changed has no mismatch at any moment, no matter
+which rows are flagged and which steps of a compaction are done.
 """
 
 import functools
@@ -30,12 +30,13 @@ from comments.store.models import bucket_rows, comment_rows
 from comments.threads import thread_terms
 
 T = TypeVar("T")
-# The fields of a comment whose mismatch the delta cannot correct: the buckets' own bookkeeping.
+# The fields with which a comment's row records the state of the buckets; the delta cannot correct a
+# mismatch in them.
 OF_BUCKETS = frozenset({"shelved", "page sort_hash"})
 
 
 class Mismatch(NamedTuple):
-    """A difference. `comment` is "" if the difference is not that of one comment."""
+    """A difference. `comment` is "" if the difference does not concern a single comment."""
 
     comment: str
     field: str
@@ -44,7 +45,7 @@ class Mismatch(NamedTuple):
 
 
 class Materialized(NamedTuple):
-    """What is stored of a thread apart from its comments. Unreadable entities are None."""
+    """The stored data of a thread, except its comments. Unreadable entities are None."""
 
     thread: comment_rows.ThreadRow | None
     stored: directories.StoredDirectory | None
@@ -53,12 +54,12 @@ class Materialized(NamedTuple):
     top: tuple[ranking.TopRow, ...] | None
 
     def load(self, keys: Sequence[str]) -> list[buckets.Bucket]:
-        """Return buckets, for a view. All of them are readable."""
+        """Return the buckets with these keys, for a view. All of these buckets are readable."""
         return [bucket for bucket in map(self.held.get, keys) if bucket is not None]
 
 
 def load(name: records.ThreadName) -> Materialized:
-    """Read what is stored of a thread apart from its comments, in the current snapshot."""
+    """Read the stored data of a thread, except its comments, in the current snapshot."""
     thread = reads.get(comment_rows.thread_key(name))
     try:
         stored = directories.load(name)
@@ -170,7 +171,7 @@ class _Comparison:
             yield Mismatch(comment_id, "page", "shown", "not shown")
 
     def _memberships(self) -> Iterator[Mismatch]:
-        """Compare what rows and marks say about the buckets' content with the buckets."""
+        """Check that rows and marks describe the content of the buckets correctly."""
         held = {
             entry.id
             for bucket in self._materialized.held.values()

@@ -1,6 +1,6 @@
 """Read a thread's delta: the rows that have changed since they were compacted.
 
-Owns the queries for these rows, and the type that represents them.
+This module owns the queries for these rows, and the type that represents them.
 
 The properties `shelved`, `rewrites` and `moved` of each row record whether and how a directory may
 contain the row. `tree` writes these properties together with the row.

@@ -1,6 +1,6 @@
 """Load directories and buckets from the store.
 
-This module has no cache and does not write; `compactor` writes.
+This module has no cache and writes nothing; `compactor` writes directories and buckets.
 
 If a directory consists of several entities, it is returned only if all parts were found. Otherwise,
 the directory is read again. Missing buckets are reported to the caller, never skipped.
@@ -23,7 +23,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 _TRIES = 3
-UNREADABLE = (zlib.error, msgspec.MsgspecError)  # Errors of damaged content
+UNREADABLE = (zlib.error, msgspec.MsgspecError)  # The errors that damaged content raises
 
 
 class DirectoryOutdated(Exception):
@@ -44,7 +44,7 @@ def load_directory(name: records.ThreadName) -> buckets.Directory:
 
 
 class StoredDirectory(NamedTuple):
-    """A directory as stored, with the thread's first page and terms; both may be missing."""
+    """A stored directory, with the thread's first page and terms, which may both be missing."""
 
     directory: buckets.Directory
     page: first_page.FirstPage | None = None

@@ -29,7 +29,7 @@ from comments.domain.crypto import cursors
 from comments.reading.materialized import arrangements, merged_view
 
 ROWS = 50  # The default length of a page.
-BYTES = 96 * 1024  # Bytes of the rows' JSON; the directory leaves this much room in the entity.
+BYTES = 96 * 1024  # Maximum bytes of the rows' JSON, which the directory leaves room for.
 _FORM = b"\x04"
 
 

@@ -31,7 +31,7 @@ _hash_of = operator.attrgetter("sort_hash")
 
 
 def weight_of(mark: buckets.ChangedEntry) -> int:
-    """Return the change that a mark makes to the number of bucket rows: -1, 0 or 1."""
+    """Return by how much a mark changes the number of bucket rows: -1, 0 or 1."""
     return bool(mark.json) - mark.held
 
 
@@ -54,7 +54,7 @@ class View:
         self._lines = directory.content.lines
         self._marks = sorted(marks, key=_hash_of)
         self._hashes = [mark.sort_hash for mark in self._marks]
-        # Prefix sums: for each mark, the change that all earlier marks make to the number of rows.
+        # Prefix sums: for each mark, by how much all earlier marks change the number of rows.
         self._weights = [0, *itertools.accumulate(map(weight_of, self._marks))]
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
@@ -89,7 +89,7 @@ class View:
 
     @property
     def is_patched(self) -> bool:
-        """Return whether any row differs from the directory with its tail."""
+        """Return whether any row differs from the directory's buckets and tail."""
         tail = {mark.id: mark.revision for mark in self.directory.content.tail}
         return any(tail.get(mark.id) != mark.revision for mark in self._marks)
 
@@ -151,7 +151,7 @@ class View:
         return self.directory.below(sort_hash, place, self._bucket(place)) + weight
 
     def weight(self, low: str, high: str) -> int:
-        """Return the change that the marks make to the number of rows with low <= hash < high."""
+        """Return by how much the marks change the number of rows with low <= hash < high."""
         first, last = self._between(low, high)
         return self._weights[last] - self._weights[first]
 
@@ -216,20 +216,21 @@ class View:
         for wanted, (first, last, skipped) in zip(ranges, stretches, strict=True):
             firsts = self.directory.firsts
             low = firsts[first] if first else ""
-            # The end must be exact: to look for a row beyond it could load one more bucket.
+            # The end must be exact, because looking for a row beyond the end could load one more
+            # bucket.
             high = firsts[last] if last < len(firsts) else sorthash.ABOVE
             rows = self.patch(self._bucket_rows(low, high), low, high)
             yield from itertools.islice(rows, skipped, skipped + len(wanted))
 
     def _stretch(self, wanted: range) -> tuple[int, int, int]:
-        """Return the first line of a range of positions, its end, and the rows to skip there."""
+        """Return the first line of a range, its end, and the rows to skip in the first line."""
         lines = range(max(1, len(self._lines)))
         first = bisect.bisect_right(lines, wanted.start, key=self._before_line) - 1
         last = bisect.bisect_left(lines, wanted.stop, key=self._before_line)
         return first, last, wanted.start - self._before_line(first)
 
     def _before_line(self, place: int) -> int:
-        """Count the rows before a line's range. The range of the first line starts the thread."""
+        """Count the rows before a line's range. No rows precede the first range."""
         if not place:
             return 0
         directory = self.directory

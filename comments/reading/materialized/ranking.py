@@ -1,18 +1,18 @@
 """Rank discussions for the order `best` by the votes on their first comments (pure).
 
-Owns the formula, the stored formats of a ranking and of its first rows, and the iteration in that
-order. A *ranking* lists the discussions that have an upvote, best first. All other discussions
-follow in thread order, so discussions that are newer than the ranking come last; retracted
-discussions have no rows. A ranking is written once, under a key that contains the attempt's token,
-and never changed. A cursor names its ranking, so pages from the same ranking neither skip nor
-repeat comments.
+This module owns the formula, the stored formats of a ranking and of its first rows, and the
+iteration in the order `best`. A *ranking* lists the discussions that have an upvote, best first.
+All other discussions follow in thread order, so discussions that are newer than the ranking come
+last. Retracted discussions have no rows. A ranking is written once, under a key that contains the
+attempt's token, and never changed. A cursor names its ranking, so pages from the same ranking
+neither skip nor repeat comments.
 
     ranking   zlib(msgpack [[hash, up, down]...])
     top       zlib(msgpack [[entry, below]...])        entry as in `buckets`
 
-The *top* contains the first rows in the order `best`, as of one directory, with the number of rows
-below each row, so the first page needs no bucket. `compactor` rewrites the top when it compacts a
-change to a discussion that the top shows.
+The *top* contains the first rows in the order `best`, as of one directory. It also contains the
+number of rows below each of these rows, so the first page needs no bucket. `compactor` rewrites the
+top when it compacts a change to a discussion that the top shows.
 
 The formula is the lower bound of Wilson's score interval for the share up/(up+down) at 95 %
 confidence (E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To
@@ -38,14 +38,14 @@ from comments.domain import decoders
 from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets, merged_view
 
-KEPT = 3600.0  # Seconds for which a ranking outlives its directory, for cursors that name it.
+KEPT = 3600.0  # Seconds for which a replaced ranking is kept, for cursors that name it.
 # Additional seconds, because the process that replaces a ranking and the process that deletes it
 # may run on machines whose clocks differ by this much.
 SKEW = 600.0
 TOP_ROWS = 101  # A first page of 100 rows, and one more row to detect a next page.
-TOP_BYTES = 256 * 1024  # Bytes of these rows' JSON before compression.
-MOST_LISTED = 1_000  # Discussions that the directory lists, at most 6 bytes each.
-MOST = 50_000  # Discussions in a ranking; Datastore's limit for an entity is 1 MiB.
+TOP_BYTES = 256 * 1024  # Maximum bytes of the JSON of these rows before compression.
+MOST_LISTED = 1_000  # Maximum number of hashes in the directory, at most 6 bytes each.
+MOST = 50_000  # Maximum number of discussions; Datastore's limit for an entity is 1 MiB.
 _Z = 1.959963984540054  # The 97.5 % quantile of the normal distribution.
 
 

@@ -5,13 +5,13 @@ keeps directories and buckets (`view_cache`). A view also needs a *probe*: a pro
 the keys and revisions of the flagged rows. A probe costs one read. By one interpretation of
 Datastore's prices, a probe without results is free (see the emulator's cost meter). The rows that a
 probe finds are read only if neither the directory nor this process has these rows at the revisions
-found. Callers may accept a probe that is at most `age` seconds old; with 0, a new probe is always
-sent.
+found. Callers may accept a probe that is at most `age` seconds old. If `age` is 0, a new probe is
+always sent.
 
 If the directory contains one of a view's rows, the row has the same hash in both, because the
 commit in `tree` that gives a row a new hash also sets the row's `moved` flag. The caches contain no
-private data, only data that all readers get. Together with the rules of `view_cache`, this keeps
-readers from seeing outdated rows.
+private data, only data that all readers get. The `moved` flag and the rules of `view_cache`
+together prevent readers from seeing outdated rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
 def terms(name: records.ThreadName) -> records.ThreadTerms:
     """Return the thread's terms, at most a minute old.
 
-    This causes no reads beyond those of a view, unless the thread was never compacted.
+    If the thread has ever been compacted, this needs no reads beyond those of a view.
     """
     return thread_terms.get(name, HOLDINGS.get().directory(name).terms)
 
@@ -184,7 +184,7 @@ def from_rows(
 ) -> merged_view.View:
     """Make a view of the given listed rows. `changed` is the time of the thread's newest change.
 
-    `scheme` is the stored form of the scheme of the rows' hashes.
+    `scheme` is the stored form of the scheme that the rows' hashes use.
     """
     marks = [
         buckets.ChangedEntry(

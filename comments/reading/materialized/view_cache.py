@@ -8,9 +8,9 @@ Each process has one bounded cache. The first part of a key names the cached dat
     moment     the directory version and the probed rows of the last view, and its tag
     recent     the last probe, for sites with a `freshness`
 
-Invariant: A process uses a directory for at most `CACHE_MAX_AGE` seconds, counted from a time
-before the read by a clock that also runs while the machine sleeps, because the compactor clears a
-row's flag only after every directory without that row has exceeded this age
+Invariant: A process uses a directory for at most `CACHE_MAX_AGE` seconds after it began to read the
+directory, by a clock that also runs while the machine sleeps, because the compactor clears a row's
+flag only when every directory without that row is older
 (test_compactor_processes.py::test_a_process_stopped_past_its_directorys_age_answers_from_a_new_one).
 
 The directory is read before the probe, so the probe is never older than the directory. A probe is
@@ -35,10 +35,10 @@ from comments.store.memory import caches, commit_counts, per_process
 from comments.store.models import bucket_rows, comment_rows
 
 CACHE_MAX_AGE = 60.0  # Seconds for which a directory may be used.
-CACHE_BYTES = 64 * 1024 * 1024  # Bytes per process.
+CACHE_BYTES = 64 * 1024 * 1024  # Maximum bytes per process.
 OVERHEAD = 200  # Approximate size of an entry's Python objects, in bytes.
-MOST_UNCOMPACTED = 500  # Flagged rows in a view; with more, the ordered query is cheaper.
-_PROBES = 10  # Attempts to read all rows before any of them changes.
+MOST_UNCOMPACTED = 500  # Maximum flagged rows in a view; with more, the ordered query is cheaper.
+_PROBES = 10  # Attempts to read all rows before one of them changes.
 
 # CLOCK_BOOTTIME also runs while the machine sleeps. macOS lacks CLOCK_BOOTTIME, but its
 # CLOCK_MONOTONIC does the same.
@@ -111,7 +111,7 @@ def _probe(name: records.ThreadName) -> reads.PreparedQuery:
             order=("revision",),
             projection=("revision",),
             limit=MOST_UNCOMPACTED
-            + 1,  # One row above a view's limit, to detect that there are too many
+            + 1,  # One row more than a view's limit, to detect when there are too many
         )
     )
 
@@ -131,7 +131,7 @@ class Holdings:
         self._lock = threading.Lock()
 
     def directory(self, name: records.ThreadName) -> KeptDirectory:
-        """Return the thread's directory, from the cache unless the cached directory is too old."""
+        """Return the thread's directory, and read it if the cached copy is missing or too old."""
         kept: KeptDirectory | None = self.cache.get(("directory", name))
         since = self.clock()
         if kept is not None and since - kept.since < CACHE_MAX_AGE:

@@ -1,1 +1,1 @@
-"""The data folder: permissions, the address of the running server, faults of the disk."""
+"""Manage the data folder: its permissions, the running server's address, and disk faults."""

@@ -1,9 +1,9 @@
 """Restrict the data folder's permissions to the service's user and, optionally, one group.
 
 Files have mode 0600 and folders 0700. With `DATA_GROUP`, which lets a group make backups, files
-have mode 0640 and folders 0750, and all belong to that group. The umask makes a new file private
-from its first byte. At every start, the service restricts files that an older release or another
-program left readable.
+have mode 0640, folders have mode 0750, and both belong to that group. The umask makes a new file
+private from its first byte. At every start, the service restricts files that an older release or
+another program left readable.
 
 This module never follows a symbolic link, and never opens a file (see
 `datastore_emulator.storage.file_permissions`).
@@ -41,8 +41,8 @@ def begin(group: str = "") -> None:
 def protect(folder: Path, group: str = "") -> list[Path]:
     """Restrict a data folder and its contents. Return the paths that could not be restricted.
 
-    A folder that also has other uses keeps its permissions, and so do the files in it that the
-    service did not create. A warning is then logged.
+    If the folder also has other uses, the permissions of the folder and of files that the service
+    did not create stay unchanged, and a warning is logged.
     """
     gid = grp.getgrnam(group).gr_gid if group else -1
     shared = _is_shared(folder)
@@ -98,7 +98,7 @@ def _restrict(path: Path, gid: int) -> bool:
             os.chown(path, -1, gid, follow_symlinks=False)
         if stat.S_IMODE(state.st_mode) != wanted:
             path.chmod(wanted)
-    except FileNotFoundError:  # Removed by another process
+    except FileNotFoundError:  # Another process has removed the file
         return True
     except OSError:
         return False

@@ -1,8 +1,9 @@
 """Note the address of the running server in the data folder.
 
-Owns the file `address` in the data folder: one line with the local URL and, if the server has one,
-one line with its public URL. Commands read this file to print links to the running server. A killed
-server leaves the file behind, so an address is valid only if a server answers there.
+This module owns the file `address` in the data folder: one line with the local URL and, if the
+server has a public URL, one line with that URL. Commands read this file to print links to the
+running server. A killed server leaves the file behind, so an address is valid only if a server
+answers there.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ _PATIENCE = 10.0  # Seconds for a local server on a busy machine to answer
 
 
 def note(folder: Path, url: str, public: str = "") -> None:
-    """Note that a server answers at `url`, for example `http://127.0.0.1:8080/`.
+    """Record that a server answers at `url`, for example `http://127.0.0.1:8080/`.
 
     `public` is the URL under which people reach it; the server may refuse other host names.
     """

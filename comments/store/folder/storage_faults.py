@@ -1,8 +1,8 @@
 """Storage faults: what is wrong with the store's disk or data, and which folder it concerns.
 
-The embedded engine names a fault that waiting does not mend in the `reason` of its error. Such an
-error ends a call at once: retries would only keep threads from the readers, for whom a store with a
-full disk still works.
+If waiting does not mend a fault, the embedded engine names the fault in the `reason` of its error.
+Such an error ends a call at once. Retries would only occupy threads that readers need, because a
+store with a full disk can still be read.
 """
 
 import errno
@@ -25,13 +25,13 @@ _ADVICE = {
     UNWRITABLE: "The data in %s cannot be read or written. Check the disk and its permissions.",
 }
 _EVERY = 60.0  # Seconds until the log repeats a fault.
-_BLOCK = 1 << 16  # Bytes that must fit on the disk.
+_BLOCK = 1 << 16  # Minimum number of free bytes on the disk.
 
 _log = logging.getLogger("flatthread")
 
 
 class FaultRecord:
-    """The faults that a process has met."""
+    """The storage faults that a process has encountered."""
 
     def __init__(self) -> None:
         self.damage: errors.StorageFault | None = None

@@ -34,7 +34,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.large_sets import segments
 from comments.store.models import set_rows
 
-LONGEST = 500  # Bytes in an id; ids are part of keys, which are limited to 1,500.
+LONGEST = 500  # Maximum bytes in an id. Ids are part of keys, which are limited to 1,500.
 # The average number of marks in a generation is `MARKS` plus one for every `IDS_FOR_MARK` ids. A
 # compaction rewrites most segments, so a set with many segments waits for more marks.
 MARKS = 64
@@ -63,7 +63,7 @@ class Pointer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MemberPage:
-    """Some of a set's ids, in order.
+    """One page of a set's ids, in order.
 
     The next page begins after `position`, which is None on the last page.
     """

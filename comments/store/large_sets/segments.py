@@ -1,4 +1,4 @@
-"""Large sets of ids: sorted segments, marks that override them, and directories (pure).
+"""Represent a large set as sorted segments, marks that override them, and directories (pure).
 
 This module owns the stored forms of a set and the operations on them. A *segment* is a sorted run
 of ids. A *mark* states whether one id belongs to the set, and overrides segments and older marks. A
@@ -80,7 +80,7 @@ def apply_marks(ids: Iterable[str], marks: Iterable[Mark]) -> Iterator[str]:
 
 
 def gain(ids: Iterable[str], marks: Sequence[Mark]) -> int:
-    """Return the number of ids by which marks change the size of a set."""
+    """Return by how many ids the marks change the size of a set."""
     named = {member for member, _ in marks}
     return sum(belongs for _, belongs in marks) - sum(member in named for member in ids)
 
@@ -120,7 +120,7 @@ def _weight(each: str) -> int:
 
 
 def _count_reaching(run: Sequence[str], most: int) -> int:
-    """Return how many ids, counted from the first, reach `most` bytes.
+    """Return how many ids, starting with the first, are needed to reach `most` bytes.
 
     If all ids together are smaller than `most`, return their number.
     """

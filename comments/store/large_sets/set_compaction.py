@@ -6,7 +6,7 @@ each of which leaves the set intact:
 1. **Close** the current generation of marks by opening the next generation.
 2. **Write** new segments under keys of this attempt, which the set does not name yet.
 3. **Switch** the set to the new segments, in a transaction that fails if another process has
-   switched since.
+   switched the set in the meantime.
 4. **Clean**: delete compacted marks and unreferenced segments. Marks that request a compaction are
    deleted last.
 
@@ -14,11 +14,11 @@ A compaction of up to 500 marks in S segments bills at most 11 + S reads, 2 + S 
 delete for each mark and each replaced segment. A compaction keeps the directory's lines and a few
 segments in memory.
 
-A bounded set keeps only its first `most` ids. Its compaction drops the others, so a caller that
-must never show them also limits what it reads.
+A bounded set keeps only its first `most` ids. Its compaction drops the other ids, so a caller that
+must never show them must also limit what it reads.
 
 `remove` deletes a set: it empties the set in one commit, deletes the rows that are no longer used,
-and then deletes the set's entity if nothing has joined meanwhile.
+and then deletes the set's entity if no id has joined in the meantime.
 
 Invariant: A segment that the set does not name can be deleted as soon as the generation in its key
 is compacted, because the attempt that wrote it can switch only until then
@@ -43,7 +43,7 @@ from comments.store.large_sets import membership, segments
 from comments.store.models import set_rows
 
 SEGMENT_BYTES = 256 * 1024  # Bytes before compression, about 10,000 ids; Datastore allows 1 MiB.
-DIRECTORY_BYTES = 16 * 1024  # Bytes of lines in the set's entity, which every change reads.
+DIRECTORY_BYTES = 16 * 1024  # Maximum bytes of lines in the set's entity, which every change reads.
 LINES = 400  # Maximum number of lines in a segment of lines.
 LOADED = 50_000  # Maximum number of ids that `load` adds at a time.
 AT_ONCE = 500  # Maximum number of keys per commit.
@@ -64,7 +64,7 @@ class PreparedSegments:
 def compact(name: records.SetName, *, most: int | None = None) -> bool:
     """Compact a set's marks into its segments; return False if another process switched first.
 
-    With `most`, the set keeps only that many ids, the first in order.
+    With `most`, the set keeps only its first `most` ids.
     """
     if not is_marked(name):
         clean(name)
@@ -97,7 +97,7 @@ def remove(name: records.SetName) -> None:
 
 
 def _empty(name: records.SetName, token: str) -> bool:
-    """Let a set begin again without ids; return False if nothing of it is stored."""
+    """Restart a set without ids; return False if nothing is stored for the set."""
     at = membership.pointer(name)
     keys = [*_stored_names("FollowerSegment", name), *_stored_names("FollowerMark", name)]
     if at == membership.Pointer() and not keys:
@@ -163,7 +163,7 @@ def close(name: records.SetName) -> membership.Pointer:
     def body() -> membership.Pointer:
         at = membership.pointer(name)
         if at.is_closed:
-            return at  # Also reached if an earlier run committed but its response was lost.
+            return at  # Or an earlier run committed, but its response was lost.
         version = at.version or secrets.token_hex(10)
         opened = dataclasses.replace(at, version=version, generation=at.generation + 1)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, opened),)))
@@ -253,7 +253,7 @@ def _unnamed_segments(name: records.SetName, at: membership.Pointer) -> list[str
     try:
         named = set(membership.keys(name, at.directory)) if old else set()
     except membership.SegmentReplaced:
-        return []  # Another process has switched since, and will clean up.
+        return []  # Another process has switched the set in the meantime, and will clean up.
     return [key for key in old if key not in named]
 
 

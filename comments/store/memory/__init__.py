@@ -1,1 +1,1 @@
-"""What a process keeps in memory: caches, copies of rows, counts of commits."""
+"""Keep data in the memory of a process: caches, copies of rows, and counts of commits."""

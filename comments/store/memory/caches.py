@@ -3,11 +3,11 @@
 The values belong to the caller. The caller must never modify a cached value, only replace it with a
 new one.
 
-Invariant: A value that was read before a drop of any key is not stored after it (`drops`, `keep`),
+Invariant: If any key is dropped after a value was read, that value is not stored (`drops`, `keep`),
 so a process never keeps a copy that is older than its own change
 (test_caches.py::test_a_value_read_before_a_drop_is_not_stored_after_it).
 
-The sizes that callers state for the values add up to at most `most`; the least recently used values
+The sizes that callers state for the values add up to at most `most`. The least recently used values
 are evicted first. A value older than `seconds` is never returned. Every method is thread-safe, and
 holds the lock only for a few dictionary operations.
 """
@@ -67,8 +67,8 @@ class Cache(Generic[K, V]):
         """Store a value, unless it is larger than the cache.
 
         The argument `drops` is the cache's number of drops before the caller read `value`. If any
-        key has been dropped since, `value` is not stored, because it may be older than the change
-        that dropped the key.
+        key has been dropped since then, `value` is not stored, because it may be older than the
+        change that dropped the key.
         """
         with self._lock:
             if drops not in {None, self._drops}:

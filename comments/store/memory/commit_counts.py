@@ -20,7 +20,7 @@ class CommitCounts:
     """Commit counts by thread, in a bounded number of slots. The class is thread-safe.
 
     Args:
-        clock: seconds, monotonic.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +43,7 @@ class CommitCounts:
         return self._counts[_slot(thread)]
 
     def age(self, thread: str) -> float:
-        """Return the seconds since the last commit to a thread; infinity if there was none."""
+        """Return the seconds since the last commit to a thread, or infinity if there was none."""
         return self.clock() - self._times[_slot(thread)]
 
 
@@ -65,8 +65,8 @@ def note(threads: Iterable[str]) -> None:
 
 
 def is_recent(thread: str, *, within: float) -> bool:
-    """Return whether this process committed to a thread within the last seconds.
+    """Return whether this process committed to a thread within the last `within` seconds.
 
-    A different thread in the same slot has the same effect.
+    A commit to a different thread in the same slot also counts.
     """
     return _WRITTEN.get().age(thread) <= within

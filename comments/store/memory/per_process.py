@@ -7,7 +7,7 @@ The owning module declares an object once, and gets it where it is needed:
     copies = _COPIES.get()
 
 Each store has its own objects, so two stores in one process share none. An object is created once,
-by the first thread that asks for it. Only `put`, `forget` and `fresh_process` replace it.
+by the first thread that needs it. Only `put`, `forget` and `fresh_process` replace an object.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class PerProcess(Generic[T]):
     """An object for each store in this process. The class is thread-safe.
 
     Args:
-        make: creates the object when a thread first asks for it. Omit `make` if the object needs
+        make: creates the object when a thread first needs it. Omit `make` if the object needs
             settings; then pass a `make` to `of`, or store the object with `put`.
     """
 

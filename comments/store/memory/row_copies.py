@@ -1,12 +1,13 @@
 """Keep copies of rows in the process, and notice when another process has changed a row.
 
-These rows decide about posts: a site's settings, and its policy, rules and bans. Most posts and
-pages read none of them from the store.
+The copied rows decide about posts: a site's settings, and its policy, rules and bans. With the
+copies, most posts and pages read none of these rows from the store.
 
-The embedded engine gives each entity a version, which costs a hundredth of a post to ask. Other
-stores cannot tell whether an entity has changed without a read, so there the age of a copy decides.
+The embedded engine gives each entity a version. Asking for this version costs a hundredth of a
+post. Other stores cannot tell without a read whether an entity has changed, so on these stores, the
+age of a copy decides whether it is used.
 
-`current` returns what was stored when it was called or later, on the embedded engine. On other
+On the embedded engine, `current` returns what was stored when it was called or later. On other
 stores, the result is at most `RECENT` seconds old. `get` returns a copy that is at most `GLANCE`
 or, on other stores, `LONGEST` seconds old. A copy that was read before a change by this process is
 not kept.
@@ -24,7 +25,7 @@ V = TypeVar("V")
 RECENT = 3.0  # Seconds
 GLANCE = 1.0
 LONGEST = 60.0
-_MOST = 10_000  # Rows
+_MOST = 10_000  # Maximum number of rows
 
 
 def delay() -> float:
@@ -77,8 +78,8 @@ class RowCopies(Generic[V]):
         key = store.key((self._kind, name)) if copy is None else copy.key
         version = store.version(key)
         if copy is None or version is None or version != copy.version:
-            # The version is older than the value if the row changes in between; then it is read
-            # again.
+            # If the row changes in between, its version is older than its value, and the row is
+            # then read again.
             copy = _Copy(self._read(name), key, version, now)
         self._copies.keep(name, copy._replace(since=now), drops=drops)
         return copy.value

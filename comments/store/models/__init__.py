@@ -1,9 +1,9 @@
 """Define the stored kinds, their keys, and the conversion of stored rows to records.
 
-Owns property names, key formats and the choice of indexed properties. Each group of kinds has its
-own module; `conversion` turns rows into records. Property names, key names and the meaning of
-stored text must never change; golden tests check this. Only properties that a query filters or
-orders by are indexed, because each indexed property costs an index row.
+This package owns property names, key formats and the choice of indexed properties. Each group of
+kinds has its own module; `conversion` turns rows into records. Property names, key names and the
+meaning of stored text must never change; golden tests check this. Only properties that a query
+filters or orders by are indexed, because each indexed property costs an index row.
 
     Site      key: site id
     Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes

@@ -47,7 +47,7 @@ class SessionRow(schema.StoredRow):
 class ModerationSessionRow(schema.StoredRow):
     """A page of a site where a moderator decides about comments.
 
-    `origin` is the page's origin, and `epoch` the account's `epoch` at the beginning.
+    `origin` is the page's origin, and `epoch` is the account's `epoch` when the session began.
     """
 
     site = schema.string(required=True)

@@ -8,7 +8,7 @@ from comments.store.models.comment_rows import thread_key
 
 
 class BucketDirectoryRow(schema.StoredRow):
-    """The directory of a thread's buckets. `compactor` writes it; see `buckets`.
+    """The directory of a thread's buckets. `compactor` writes this kind; see `buckets`.
 
     `version` is the token of the attempt that wrote the directory. A directory that is too large
     for one entity continues in the Bucket entities listed in `parts`. `head` is the thread's first
@@ -26,13 +26,13 @@ class BucketDirectoryRow(schema.StoredRow):
 
 
 class BucketRow(schema.StoredRow):
-    """Consecutive comments of a thread as readers get them. Written once; see `buckets`."""
+    """Consecutive comments of a thread as readers get them. Written only once; see `buckets`."""
 
     content = schema.blob()
 
 
 class RankingRow(schema.StoredRow):
-    """A thread's discussions in order of votes. Written once; see `ranking`."""
+    """A thread's discussions in order of votes. Written only once; see `ranking`."""
 
     content = schema.blob()
 

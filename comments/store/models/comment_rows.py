@@ -10,15 +10,16 @@ from comments.store.models import schema
 # thread's key name, so a thread id is replaced by a digest long before the key name reaches that
 # limit.
 _LONGEST_PLAIN_ID = 500
-# The `source` of a comment whose import was undone. An import that contains it may restore it.
+# The `source` of a comment whose import was undone. A later import that contains the comment may
+# restore it.
 ERASED = ""
 
 
 class SiteRow(schema.StoredRow):
     """A website. `digits`, `width` and `levels` are the scheme of its sort hashes.
 
-    `levels` is 0 in rows from releases that did not store it. `reshaped` tells whether
-    `site rescheme` has set the scheme, so the levels are not compared with SORT_HASH_LEVELS.
+    `levels` is 0 in rows from releases that did not store it. `reshaped` is true if `site rescheme`
+    has set the scheme. The levels are then not compared with SORT_HASH_LEVELS.
     """
 
     origins = schema.texts()
@@ -41,7 +42,7 @@ class SiteRow(schema.StoredRow):
 
 
 class SiteSetupRow(schema.StoredRow):
-    """How far the setup of a site is. Only `site_setup` writes this kind."""
+    """The progress of a site's setup. Only `site_setup` writes this kind."""
 
     content = schema.text(required=True)
 
@@ -57,8 +58,8 @@ class ThreadRow(schema.StoredRow):
     fields that a moderator set. `scheme` is the scheme of the thread's sort hashes, as JSON
     [digits, width, levels]; it is empty in rows from releases that did not store it, whose threads
     have their site's scheme. `shape` is the number of times that a change of the scheme has moved
-    comments of the thread. `active` is about the time of the newest comment (`activity`); it is
-    None in rows from releases that did not store it.
+    comments of the thread. `active` is the approximate time of the newest comment (`activity`); it
+    is None in rows from releases that did not store it.
     """
 
     site = schema.string(required=True)
@@ -104,8 +105,8 @@ class CommentRow(schema.StoredRow):
     after an undo of the import, and None for comments that were posted here.
 
     Moderation: `rule`, `why` and `reasons` are the reason for the status, `stood` is the previous
-    status, `stood_for` its ruling as JSON ("" if nothing gave a reason for it), and `judged` is the
-    time of the decision.
+    status, `stood_for` is the ruling of the previous status as JSON ("" if nothing gave a reason
+    for it), and `judged` is the time of the decision.
 
     Author: `came_from` is the encrypted mark of a guest's network, for bans (`caller_marks`).
     `origin` is set for a guest's first post with an idempotency key: it is a keyed hash of the

@@ -30,9 +30,9 @@ class CounterRow(schema.StoredRow):
     The first shard also has `shards`, the number of shards that readers must add up, and `mended`,
     the number of recounts that corrected the numbers. `site` is the counted thread's site, or ""
     for the numbers of a site. `lately` is the number of posts counted in this shard since `began`,
-    if there is a limit. Only the rows of sites have the last two: `listings` contains the comment
-    counts of many threads (`thread_counts`), and `declared` the site's declared counters as JSON
-    (`declarations`).
+    if there is a limit. Only rows of sites have `listings`, which contains the comment counts of
+    many threads (`thread_counts`), and `declared`, which contains the site's declared counters as
+    JSON (`declarations`).
     """
 
     scope = schema.string(required=True)
@@ -92,8 +92,8 @@ class CategoryRow(schema.StoredRow):
 class DayRow(schema.StoredRow):
     """The numbers of a day on a website or in a category. Only `counters` writes this kind.
 
-    `entry` is "{site id}/{date}/{category, or empty}", with the category as in a key name; sorting
-    by it gives the order of a report over categories.
+    `entry` is "{site id}/{date}/{category, or empty}", with the category as in a key name. Sorting
+    by `entry` gives the order of a report over categories.
     """
 
     entry = schema.string(required=True)
@@ -174,7 +174,7 @@ def statistics_key(scope: counting.Scope) -> schema.RowKey:
 
 
 def appearances_prefix(scope: counting.Scope) -> str:
-    """Return the start of the key names of a scope's Appearance rows, which authors' ids end."""
+    """Return the start of the key names of a scope's Appearance rows; an author's id follows it."""
     return f"{scope.place}/{category_part(scope.category)}/{scope.day}/"
 
 
@@ -186,7 +186,7 @@ def day_entry(scope: counting.Scope) -> str:
 def statistics_scope(kind: str, name: str) -> counting.Scope:
     """Return the scope of a Category, Day or Appearance row, given its key name.
 
-    Site ids contain no "/".
+    The key name is unambiguous, because site ids contain no "/".
     """
     site, part, *rest = name.split("/", 3)
     category = category_of(part)

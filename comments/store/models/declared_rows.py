@@ -1,8 +1,8 @@
 """Define the kind and keys for the numbers of declared counters.
 
 A key name is the site's id, followed by the name of the number within its site: the counter's
-generation and the number's place (`declared_counters`). The numbers of a counter, and those of a
-category with its subcategories within it, are therefore ranges of keys.
+generation and the number's place (`declared_counters`). The numbers of a counter are therefore a
+range of keys, and so are the counter's numbers for a category with its subcategories.
 """
 
 from comments.store.models import schema
@@ -26,4 +26,4 @@ def declared_count(site: str, name: str, amount: int) -> DeclaredCountRow:
 def range_of(site: str, generation: int) -> tuple[str, str]:
     """Return the bounds of the key names of a generation; the second bound is excluded."""
     before = f"{site}/{generation}"
-    return f"{before}/", f"{before}0"  # After "/" comes "0".
+    return f"{before}/", f"{before}0"  # "0" is the next character after "/".

@@ -50,9 +50,9 @@ class JobRow(schema.StoredRow):
 
 
 class ImportBatchRow(schema.StoredRow):
-    """What one transaction of an import added. Only `import_journal` writes this kind.
+    """The comments that one transaction of an import added. Only `import_journal` writes this kind.
 
-    `at` is None while an undo of the import is removing these comments.
+    `at` is None while these comments are being removed because the import is undone.
     """
 
     content = schema.text(required=True)

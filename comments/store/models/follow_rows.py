@@ -4,7 +4,7 @@ from comments.domain import records
 from comments.store.models import comment_rows, schema
 
 FIRST = " "  # Key names of threads begin with a site id.
-FOLLOWER = "Follower"  # The kind of the keys above the rows. No entity has this kind.
+FOLLOWER = "Follower"  # The kind of the parent keys of the rows. No entity has this kind.
 
 
 class FollowRow(schema.StoredRow):
@@ -15,7 +15,7 @@ class FollowRow(schema.StoredRow):
 
 
 def follower_key(author: str, site: str) -> schema.RowKey:
-    """Return the key above all rows of an author on a site, which sorts by author and then site."""
+    """Return the parent key of an author's rows on a site; it sorts by author, then by site."""
     return schema.RowKey(FOLLOWER, f"{author}/{site}")
 
 

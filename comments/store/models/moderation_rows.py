@@ -5,7 +5,7 @@ from comments.store.models import schema
 
 
 class AuditEntryRow(schema.StoredRow):
-    """A decision. Only `audit_log` writes this kind."""
+    """A decision in the audit log. Only `audit_log` writes this kind."""
 
     site = schema.string(required=True)
     subject = schema.string(required=True)

@@ -74,14 +74,14 @@ def time(*, indexed: bool = True, required: bool = False) -> Property[datetime]:
 
 
 class RowKey(tuple[tuple[str, str], ...]):
-    """The key of a row: its path of kinds and names, the root's first."""
+    """The key of a row: its path of kinds and names, starting with the root."""
 
     __slots__ = ()
 
     def __new__(
         cls, kind: "type[StoredRow] | str", name: str, *more: str, parent: "RowKey | None" = None
     ) -> Self:
-        """Make a key of kinds and names, the root's first, below `parent` if given."""
+        """Make a key from kinds and names, starting with the root, below `parent` if given."""
         own = (kind if isinstance(kind, str) else kind.KIND, name)
         made = super().__new__(cls, (*(parent or ()), own))
         return cls(*more, parent=made) if more else made

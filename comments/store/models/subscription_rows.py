@@ -15,7 +15,7 @@ class SubscriberRow(schema.StoredRow):
 class SubscriptionRow(schema.StoredRow):
     """One subscription of a subscriber. Only `subscriptions` writes this kind.
 
-    With `shares`, the owner of the site may see the subscriber's address.
+    If `shares` is true, the site's owner may see the subscriber's address.
     """
 
     site = schema.text(required=True)

@@ -1,11 +1,11 @@
 """Convert rows to protobuf and back.
 
 Rows are stored as Google's library NDB stores them, because NDB wrote the oldest stores: every
-property is stored, also one without a value. A test compares the bytes.
+property is stored, even if it has no value. A test compares the bytes.
 
 A required property without a value is refused before anything is stored, and so is a value of
-another type or an indexed text that is too long. A property that is not stored has its default
-when it is read; a stored property that the kind no longer has is skipped.
+another type or an indexed text that is too long. When a row is read, a property that is not stored
+gets its default, and a stored property that the kind no longer has is skipped.
 """
 
 import functools
@@ -26,8 +26,8 @@ _LONGEST_INDEXED = 1500  # Bytes (Datastore's limit)
 class _Shape(NamedTuple):
     """The required properties of a kind, and an entity in which all properties have their defaults.
 
-    Most properties of a row have their defaults, so copying `blank` is faster than encoding each of
-    them.
+    Most properties of a row have their defaults, so copying `blank` is faster than encoding every
+    default.
     """
 
     required: frozenset[str]

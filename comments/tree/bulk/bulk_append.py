@@ -38,7 +38,7 @@ def append_imported(
 
     New comments come after the existing ones, and begin with `revision`. An answered comment must
     be in the store, or precede its replies in `nodes`. Existing comments are not changed, except
-    that a comment that an undo has erased gets its content again, in its place. Replies to
+    that a comment that an undo has erased gets its content back in its old place. Replies to
     retracted or held comments are allowed; these comments are then listed as tombstones.
 
     Each thread must be given only once, and all threads belong to one site. One lookup reads the
@@ -89,7 +89,7 @@ def append_imported(
 def early_vote_writes(
     name: records.ThreadName, comment_id: str, cast: Sequence[tuple[str, int]]
 ) -> ownership.Writes:
-    """Store some of the votes on a comment of an export before the comment, if it is new."""
+    """If a comment of an export is new, store some of the votes on it before the comment."""
     if reads.get(comment_rows.comment_key(comment_id)) is not None:
         return ownership.Writes(votes.OWNER)
     return votes.import_writes(comment_id, comment_rows.thread_key_name(name), cast)

@@ -2,19 +2,19 @@
 
 `erase` does for a comment what a retraction does, and marks its row with `comment_rows.ERASED`.
 Readers see each change of a row immediately, because the row is flagged (`unfolded`). A deleted row
-has no flag, so `delete` also flags another comment of the thread as moved: until the next
-compaction, which reads all rows, readers use the ordered query. The last comment of a thread is
+has no flag, so `delete` also flags another comment of the thread as moved. Readers then use the
+ordered query until the next compaction, which reads all rows. The last comment of a thread is
 deleted only after a compaction has cleared its flag.
 
 Invariant: A commit that deletes a row flags another row of the thread as moved, unless no directory
 can contain any row of the thread
 (test_undo_steps.py::test_readers_see_no_removed_comment_at_any_step).
 
-A row is deleted only if no comment is below it, and no comment names it as the answered comment
-(`reply_to`), which can be a sibling on the deepest level. Nobody can answer it later, because
-retracted comments take no replies. Child counters do not change, so numbers are not reused. The
-commit that changes or deletes a comment also counts it, and writes the event for the other
-counters.
+A row is deleted only if no comment is below it and no comment names it as the answered comment
+(`reply_to`). On the deepest level, the answered comment can be a sibling. Nobody can answer a
+deleted comment later, because retracted comments take no replies. Child counters do not change, so
+numbers are not reused. The commit that changes or deletes a comment also counts it, and writes the
+event for the other counters.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -43,12 +43,12 @@ Answered = Mapping[str, Collection[str]]  # The comments that answer a comment, 
 
 
 class Removal(NamedTuple):
-    """The writes of a step that erases or deletes comments, its events, its threads, its comments.
+    """A step that erases or deletes comments: its writes, its events, its threads, its comments.
 
-    `voted` contains the erased comments whose votes are to be deleted. Of a step that deletes rows,
-    `kept` is the number of erased comments that other comments need, `waiting` contains the threads
-    whose last comment a compaction must clear first, and `emptied` the threads that have no
-    comments left. `revision` is the highest revision of the deleted rows.
+    `voted` contains the erased comments whose votes are to be deleted. For a step that deletes
+    rows, `kept` is the number of erased comments that other comments need, `waiting` contains the
+    threads whose last comment a compaction must clear first, and `emptied` contains the threads
+    that have no comments left. `revision` is the highest revision of the deleted rows.
     """
 
     writes: tuple[ownership.Writes, ...] = ()
@@ -65,9 +65,9 @@ class Removal(NamedTuple):
 def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
     """Erase the imported comments among these, in the current transaction.
 
-    Each comment loses its text, author, votes, pin and source. It stays listed as a tombstone while
-    a listed comment is below it. Comments that are already erased do not change. `run` identifies
-    the import.
+    Each comment loses its text, author, votes, pin and source. An erased comment stays listed as a
+    tombstone while a listed comment is below it. Comments that are already erased do not change.
+    `run` identifies the import.
     """
     rows = [row for row in _rows(ids) if row.source]
     voted = _rows_with_votes(rows)
@@ -95,7 +95,7 @@ def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
 def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -> Removal:
     """Delete the rows of erased comments that no comment needs, in the current transaction.
 
-    `answered` contains the comments that are answered by others than their children.
+    `answered` contains the comments that are answered by comments other than their children.
     """
     rows = [row for row in _rows(ids) if is_erased(row)]
     parts = [_ThreadDeletion(name, here, answered) for name, here in _by_thread(rows)]
@@ -118,7 +118,7 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
 
 
 def answers(name: records.ThreadName) -> dict[str, set[str]]:
-    """Return the comments of a thread that others than their children answer, with the answers."""
+    """Return a thread's comments that comments other than their children answer, with answers."""
     by_comment: dict[str, set[str]] = {}
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
     for message in reads.walk(reads.Query("Comment", where=where, order=("__key__",))):
@@ -129,9 +129,10 @@ def answers(name: records.ThreadName) -> dict[str, set[str]]:
 
 
 def needed_comments(name: records.ThreadName, ids: Collection[str]) -> set[str] | None:
-    """Return which of these comments other comments of a thread need; None without other comments.
+    """Return which of these comments are needed by other comments; None if there are no others.
 
-    A comment needs the comments above it, the comment that it answers, and what these need.
+    A comment needs the comments above it, the comment that it answers, and all comments that these
+    comments need.
     """
     links: dict[str, set[str]] = {}
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
@@ -153,8 +154,8 @@ def thread_deletion_writes(
 ) -> tuple[ownership.Writes, ...]:
     """Return the writes that delete a thread without comments, in the current transaction.
 
-    There are none if the thread has comments, several counter shards, or other settings than those
-    with which it was made. The number of its followers stays, as the followers do.
+    Return no writes if the thread has comments, several counter shards, or settings that differ
+    from those with which it was made. The thread's followers and their number stay.
     """
     key = counter_rows.thread_counter_key(name, 0)
     thread, counter = reads.get_multi([comment_rows.thread_key(name), key])
@@ -189,7 +190,7 @@ class _ThreadErasure:
         self._rows = {row.key.id(): row for row in rows}
         self._above = _ancestors(self._rows)
         self._changed: list[Changed] = []
-        # The sort hashes of the rows that are stored as listed and are not listed any more.
+        # The sort hashes of the rows that are stored as listed but are no longer listed.
         self._unlisted: dict[str, str] = {}
         self._others: tuple[schema.StoredRow, ...] = ()
 
@@ -231,7 +232,7 @@ class _ThreadErasure:
         self._changed.append((before, row))
 
     def _has_listed_below(self, row: comment_rows.CommentRow) -> bool:
-        """Return whether a comment below a row stays listed. Replies are decided before their row.
+        """Return whether a comment below a row stays listed. Decide on replies before their row.
 
         Stored rows that this transaction unlists do not count.
         """
@@ -353,7 +354,7 @@ def _has_below(
     without: Mapping[str, str],
     where: tuple[tuple[str, str, object], ...] = (),
 ) -> bool:
-    """Return whether a stored comment is below a row, except `without`: sort hashes by id."""
+    """Return whether a stored comment is below a row, except those in `without` (hashes by id)."""
     if not row.child_count:
         return False
     low, high = sorthash.subtree_range(row.sort_hash)
@@ -400,7 +401,7 @@ def _event_writes(
     now: datetime,
     after: int = 0,
 ) -> tuple[tuple[ownership.Writes, ...], tuple[str, ...]]:
-    """Write the events of changes, and return their ids. A deletion comes `after` the last one."""
+    """Write the events of changes, and return their ids. `after` is added to their revisions."""
     counted = [change for _, change in changes]
     told: dict[str, ownership.Writes] = {}
     for part in outbox.parts(counted) if counted else ():

@@ -53,10 +53,10 @@ def missing_flag_writes(ids: Sequence[str]) -> ownership.Writes:
 def rebuild_request_writes(ids: Sequence[str]) -> ownership.Writes:
     """Flag one of these comments, so that readers use the ordered query until the next compaction.
 
-    The text of the comment stays, and so does its revision of the text.
+    The text of the comment and the revision of this text stay the same.
     """
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
-    # A row that something else than the service has written may lack a required value.
+    # A row that another program has written may lack a required value.
     row = next((row for row in rows if row is not None and row.created is not None), None)
     if row is None:
         return ownership.Writes(OWNER)
@@ -64,7 +64,7 @@ def rebuild_request_writes(ids: Sequence[str]) -> ownership.Writes:
 
 
 def revision_writes(ids: Sequence[str]) -> ownership.Writes:
-    """Raise the revisions of comments, so that no process uses a copy of them that it has read."""
+    """Raise the revisions of comments, so that processes stop using copies that they have read."""
     stored = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     rows = [row for row in stored if row is not None and row.created is not None]
     for row in rows:

@@ -2,12 +2,12 @@
 
 An author's rows are stored in the order of the authors' ids within each scope: Appearance rows for
 a category, and for a day of a category or the site; Standings for the site; Participations for a
-thread. A scan merges these ranges by author id, so it meets all rows of an author one after the
-other, and learns to which sources the author belongs. One scan therefore answers all audiences of a
-question, and keeps only a page of ids of each range in memory.
+thread. A scan merges these ranges by author id. It therefore reaches all rows of an author one
+after the other, and learns which sources the author belongs to. One scan therefore answers all
+audiences of a question, and keeps only a page of ids of each range in memory.
 
-The numbers include all delivered events, and are usually about a second old; a thread's are exact.
-Authors without an approved comment belong to no audience.
+The numbers include all delivered events, and are usually about a second old. The numbers of a
+thread are exact. Authors without an approved comment belong to no audience.
 
 The cost is known before a scan, from the counters of the scopes:
 
@@ -17,9 +17,9 @@ The cost is known before a scan, from the counters of the scopes:
 - Finding out the cost takes one read for each category, site and day with comments, and for each
   1,000 authors of a thread. Days without commenters are not scanned.
 
-A scan, together with the counters from which its cost is known, reads the store at one moment, in a
-read-only transaction. A scan ends a range only at a page that is not full, so its result does not
-depend on the counters, except that it omits scopes whose counters say that nobody takes part.
+A scan and the counters from which its cost is known are read at one moment, in a read-only
+transaction. A scan ends a range only at a page that is not full, so its result does not depend on
+the counters, except that it omits scopes whose counters say that nobody takes part.
 """
 
 import heapq
@@ -37,11 +37,11 @@ from comments.tree.counters import statistics
 
 T = TypeVar("T")
 
-MOST = statistics.MOST  # Authors in one page
-_PAGE = 300  # Ids that a store returns at once
+MOST = statistics.MOST  # Maximum number of authors in one page
+_PAGE = 300  # Maximum number of ids that a store returns at once
 _SMALLEST_PAGE = 20
-_BUFFERED = 150_000  # Ids in memory, about 15 MB; if there are many ranges, their pages are smaller
-_COUNTED_AT_ONCE = 1_000  # Authors of a thread that are counted for one read
+_BUFFERED = 150_000  # Maximum number of ids in memory, about 15 MB; many ranges get smaller pages
+_COUNTED_AT_ONCE = 1_000  # Number of a thread's authors that are counted for one read
 _LAST = "\U0010ffff"
 
 
@@ -59,10 +59,10 @@ class AudienceMember(msgspec.Struct, frozen=True):
 
 
 class ScanCost(msgspec.Struct, frozen=True):
-    """What a scan reads: the rows, and the reads that Datastore bills for it.
+    """The cost of a scan: its rows, and the reads that Datastore bills.
 
-    The number of reads applies if the store returns full pages. It includes the reads that find out
-    the cost.
+    The number of reads applies if the store returns full pages. The number includes the reads that
+    find out the cost.
     """
 
     rows: int
@@ -165,7 +165,7 @@ def _plan(site: str, question: audiences.Question) -> _Plan:
 
 
 def _sizes(site: str, source: audiences.Source) -> tuple[dict[counting.Scope, int], int]:
-    """Return the number of rows in each scope of a source, and the reads that this cost."""
+    """Return the number of rows in each scope of a source, and how many reads this took."""
     if source.thread:
         name = comment_rows.thread_key_name(records.ThreadName(site, source.thread))
         rows = reads.count(reads.Query("Participation", ancestor=comment_rows.thread_key_of(name)))
@@ -221,7 +221,7 @@ def _range(scope: counting.Scope, mask: int, after: str, page: int) -> Iterator[
 
 
 def _participants(scope: counting.Scope, after: str, page: int) -> tuple[list[str], str]:
-    """Read a page of a thread's authors: the commenters, and the last author if it is full."""
+    """Read a page of a thread's authors: commenters, and the last author of a full page."""
     thread = comment_rows.thread_key_of(scope.place)
     where = (
         (("__key__", ">", schema.RowKey("Participation", after, parent=thread)),) if after else ()
@@ -239,7 +239,7 @@ def _participants(scope: counting.Scope, after: str, page: int) -> tuple[list[st
 
 
 def _keys(scope: counting.Scope, after: str, page: int) -> tuple[list[str], str]:
-    """Do the same for the commenters of a category, a day or the site, reading keys only."""
+    """Read a page of the commenters of a category, a day or the site, reading keys only."""
     is_site = scope.kind == "site"
     prefix = f"{scope.place}/" if is_site else counter_rows.appearances_prefix(scope)
     where: list[tuple[str, str, object]] = [

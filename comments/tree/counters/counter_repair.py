@@ -1,8 +1,8 @@
 """Correct counters, exactly once, by the differences that a recount found.
 
-Owns the steps of a repair. The first Counter of a thread or website stores the number of
-corrections, and each repair names the step that it performs. If two recounts are concurrent, only
-one makes corrections, and the steps of an interrupted recount are not repeated.
+This module owns the steps of a repair. The first Counter of a thread or website stores the number
+of corrections, and each repair names the step that it performs. If two recounts are concurrent,
+only one makes corrections, and the steps of an interrupted recount are not repeated.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,7 +75,7 @@ def site_writes(
     counted: Any = next((row for row in writes.put if row.key == key), first)
     counted.mended = mended
     if counting.listings_scope(site) in missing:
-        # Whatever was missing in the rows of thread counts is now in them.
+        # All missing numbers are now in the rows of thread counts.
         thread_counts.mark_complete(counted)
     return ownership.Writes(counter_rows.OWNER, put=(*others, counted), delete=writes.delete)
 

@@ -1,8 +1,9 @@
 """Update counters from events, in the transaction that marks the events as done.
 
-Owns the sums over a batch of events and the rows to which they are added: the rows of websites,
-categories and days, of the authors in them, and of threads' followers, and the rows with the counts
-of many threads (`thread_counts`). A participant is added or removed together with the author's row.
+This module owns the sums over a batch of events and the rows to which they are added: the rows of
+websites, categories and days, of the authors in them, and of threads' followers, and the rows with
+the counts of many threads (`thread_counts`). A participant is added or removed together with the
+author's row.
 """
 
 import dataclasses
@@ -20,7 +21,7 @@ from comments.tree.counters.declared import declared_counts
 
 
 def following_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Add events to threads' follower counts, in the transaction that marks them as done.
+    """Add events to threads' follower counts, in the transaction that marks the events as done.
 
     A batch of events writes only the first shard of each thread, which always exists.
     """
@@ -50,7 +51,7 @@ def event_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add events to the counters of websites, categories, days and the authors in them.
 
     Call this in the transaction that marks the events as done. Each website has one row. Batches of
-    events contend for this row; posts do not.
+    events contend for this row, but posts do not.
     """
     sums = counting.by_scope(
         counting.total(
@@ -74,7 +75,7 @@ def event_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def _speakers(event: outbox.Event) -> Iterator[tuple[counting.Scope, str]]:
-    """Yield the authors of an event's comments, each with a comment, if readers see both."""
+    """Yield the authors of an event's approved comments, each with one of these comments."""
     for (_, state), comment in zip(event.changes, event.comments, strict=False):
         if state is not None and state.author and state.status == counting.APPROVED:
             yield counting.author_scope(state.site, state.author), comment

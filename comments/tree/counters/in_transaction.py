@@ -1,7 +1,7 @@
 """Update a thread's numbers in the transaction of the change that they count.
 
-Owns the transaction's counter reads (one of the thread's shards and the rows of the authors
-involved) and its counter writes.
+This module owns the transaction's counter reads (one of the thread's shards and the rows of the
+authors involved) and its counter writes.
 """
 
 import functools
@@ -53,7 +53,7 @@ class TransactionCounters:
         self.known = {who for who, had in self._stood.items() if had.get(counting.APPROVED, 0) > 0}
         count = self._turn.count = self._count = 1 if thread is None else thread.shards or 1
         if self._shard >= count:
-            # The shards have been merged since; the first shard always exists.
+            # The shards have been merged in the meantime; the first shard always exists.
             self._shard = 0
             self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
 
@@ -85,7 +85,7 @@ class TransactionCounters:
 
     @functools.cached_property
     def _others(self) -> dict[int, counter_rows.CounterRow]:
-        """The other shards, which are read only if this one is full."""
+        """The other shards, which are read only if this shard is full."""
         shards = [(self._shard + step) % self._count for step in range(1, self._count)]
         keys = [counter_rows.thread_counter_key(self._name, shard) for shard in shards]
         return {

@@ -1,8 +1,9 @@
 """List a website's authors with approved comments by the score of their comments, best first.
 
-Owns the pagination of this list. Scores and numbers come from the Standings, which reflect events
-within about a second. A Standing contains no name, so names are read from one comment per author,
-in one lookup. The name is the current name in that comment, or empty if the comment was retracted.
+This module owns the pagination of this list. Scores and numbers come from the Standings, which
+reflect events within about a second. A Standing contains no name, so names are read from one
+comment per author, in one lookup. The name is the current name in that comment, or empty if the
+comment was retracted.
 
 No public response contains an author's id; a cursor contains a digest of the id. Moderators see the
 id in `author_list_page`; it identifies a comment's author but gives no access to anything.

@@ -1,10 +1,10 @@
 """Spread a busy thread's counters over shards, so that concurrent transactions do not conflict.
 
 The counters of a quiet thread are one row. When an aborted transaction runs again, it uses a
-different shard, or the writer changes its shard as soon as there are several. The process keeps
-that shard for the same writer, so the process's writers use different shards, and differ from the
-process that did not abort. After such a commit, the counters are spread over more shards; when the
-thread is quiet again, the shards are merged into one.
+different shard. If there is only one shard, the writer changes its shard as soon as there are
+several. The process keeps that shard for the same writer. Its writers therefore use different
+shards, and not the shard of the process that did not abort. After such a commit, the counters are
+spread over more shards; when the thread is quiet again, the shards are merged into one.
 
 Invariant: The thread's row and its first shard both store the number of shards, and one commit
 writes both, so readers read every shard in which a writer counts
@@ -98,7 +98,7 @@ class Shards:
     """A process's information about busy threads. The class is thread-safe.
 
     Args:
-        clock: seconds, monotonic.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -229,7 +229,7 @@ def spread(name: records.ThreadName, count: int) -> None:
 def _rows(
     name: records.ThreadName, first: counter_rows.CounterRow | None, count: int
 ) -> list[counter_rows.CounterRow]:
-    """Return the rows of `count` shards, given the first, which knows how many are stored."""
+    """Return the rows of `count` shards, given the first row, which contains the stored number."""
     stored = 1 if first is None else first.shards or 1
     keys = [counter_rows.thread_counter_key(name, shard) for shard in range(1, stored)]
     known = dict(enumerate([first, *(reads.get_multi(keys) if keys else ())]))
@@ -257,7 +257,7 @@ def gather(name: records.ThreadName) -> None:
 
 
 def gather_quiet() -> int:
-    """Merge the shards of threads that are quiet in this process. Return the threads' number."""
+    """Merge the shards of threads that are quiet in this process. Return the number of threads."""
     quiet = SHARDS.get().quiet()
     for name in quiet:
         gather(name)

@@ -1,17 +1,17 @@
 """Read a website's statistics for reports: by category, by day, by author and by thread.
 
-Owns the paginated reading of counter rows. Every page is one bounded read of counter rows, in key
-order; no report counts comments. A page continues after the last row of the previous page
-(`after`), so rows that are added or deleted in between do not cause other rows to be skipped or
-repeated. The numbers include all delivered events, and are usually about a second old.
+This module owns the paginated reading of counter rows. Every page is one bounded read of counter
+rows, in key order; no report counts comments. A page continues after the last row of the previous
+page (`after`), so rows that are added or deleted in between do not cause other rows to be skipped
+or repeated. The numbers include all delivered events, and are usually about a second old.
 
-Commenters are authors with an approved comment; each is counted once. Do not add up the commenters
-of several days: an author who wrote on two days is one commenter of the site. The site's own row
-contains the number for the site. The numbers of a category include those of its subcategories, so
-do not add these up either.
+Commenters are authors with an approved comment, and each author is counted once. Do not add up the
+commenters of several days: an author who wrote on two days is one commenter of the site. The site's
+own row contains the number for the site. The numbers of a category include those of its
+subcategories, so do not add up the numbers of categories either.
 
-The authors in a thread, and the threads of an author, are two indexes of one kind (Participation);
-the authors in a category, and the categories of an author, are two indexes of another (Appearance).
+The authors in a thread and the threads of an author are two indexes of one kind, Participation. The
+authors in a category and the categories of an author are two indexes of another kind, Appearance.
 These lists are for the operator and the site's moderators only: they contain authors' ids, which no
 public response may contain.
 """
@@ -31,15 +31,15 @@ from comments.tree.counters import totals
 
 T = TypeVar("T")
 
-MOST = 1_000  # Rows in one page
+MOST = 1_000  # Maximum number of rows in one page
 _LAST = "\U0010ffff"
 
 
 class StatisticsEntry(msgspec.Struct, frozen=True):
     """The statistics of a website, a category, a day, or a category on a day.
 
-    Without a `category`, the numbers are for the whole site; without a `day`, for all time.
-    `comments` is the number of approved comments.
+    Without a `category`, the numbers are for the whole site; without a `day`, they are for all
+    time. `comments` is the number of approved comments.
     """
 
     category: str
@@ -128,7 +128,7 @@ def by_day(
 def last_day(site_id: str, category: str = "", *, until: date) -> date | None:
     """Return the last day up to `until` that `by_day` lists, or None.
 
-    Reads one day, and then the days of growing periods before `until`.
+    Read one day first, and then increasingly long periods before `until`.
     """
     first = by_day(site_id, category, until=until, limit=1).lines
     start = first[0].day if first else None

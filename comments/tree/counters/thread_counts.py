@@ -11,18 +11,19 @@ The digest determines the thread's group. A website begins with one group. When 
 `MOST` threads, the number of groups doubles. A website with more than `MOST_GROUPS` full groups has
 no such rows, and `groups` is 0.
 
-Group 0 is in a row that each delivery reads and writes anyway. For up to `MOST` threads, the counts
-therefore cost a delivery no read or write, and their readers one read.
+Group 0 is in a row that each delivery reads and writes anyway. For up to `MOST` threads, a delivery
+therefore needs no additional read or write for the counts, and a reader needs one read.
 
-Only deliveries of events change the numbers, in the transaction that marks the events as done, and
-recounts, which add differences (`counter_repair`). The numbers therefore equal the threads' own
-counters minus the changes in undelivered events. Threads without a number have no listed comments,
-once the rows are complete. Until then, the rows contain only changes, and readers do not use them.
+The numbers are changed only by deliveries of events, in the transaction that marks the events as
+done, and by recounts, which add differences (`counter_repair`). The numbers therefore equal the
+threads' own counters minus the changes in undelivered events. Once the rows are complete, threads
+without a number have no listed comments. Until then, the rows contain only changes, and readers do
+not use them.
 
 All groups of a website store the same number of groups, because one commit writes all rows when
-this number changes. A reader that finds different numbers reads again. Whatever loses a row, such
-as an older release that writes group 0 without `listings`, makes the rows incomplete. The next
-delivery completes them (`upkeep/migrations/thread_count_rows`).
+this number changes. A reader that finds different numbers reads again. If a row is lost, for
+example because an older release writes group 0 without `listings`, the rows become incomplete. The
+next delivery completes them (`upkeep/migrations/thread_count_rows`).
 """
 
 import re
@@ -37,11 +38,11 @@ from comments.store import ownership, reads
 from comments.store.memory import caches, per_process
 from comments.store.models import counter_rows
 
-# Threads in a row, which then has about 30 kB. Two rows are enough for 2,000 threads, and eight for
-# 10,000.
+# Maximum number of threads in a row, which then has about 30 kB. Two rows are enough for 2,000
+# threads, and eight for 10,000.
 MOST = 1400
 MOST_GROUPS = 8
-BEHIND = 10.0  # Seconds that other processes' changes may be missing, in normal operation.
+BEHIND = 10.0  # Seconds for which changes by other processes may be missing in normal operation.
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _NUMBER = re.compile(r"-?[0-9]+")
 _TRIES = 3
@@ -60,14 +61,14 @@ class Listings(msgspec.Struct, omit_defaults=True):
 
 
 class _Header(msgspec.Struct):
-    """The same without the numbers."""
+    """A row's `listings` without the numbers."""
 
     groups: int = 1
     is_complete: bool = False
 
 
 class _Unparsed:
-    """A row for readers, who need few of the numbers: parsing all takes much longer."""
+    """A row for readers, who need few of its numbers: parsing all numbers takes much longer."""
 
     def __init__(self, text: str) -> None:
         head = decoders.json(_Header).decode(text) if text else _Header()
@@ -159,7 +160,7 @@ def addition_writes(
         rows |= _others(site, others)
         listings = _divide(_listings(rows, groups) | listings, groups)
         gone = [counter_rows.listings_key(site, group) for group in rows if group not in listings]
-    # If a row was lost, a recount has to add what is missing.
+    # If a row was lost, a recount has to add the missing numbers.
     is_whole = _is_whole(rows, groups)
     listings[0].is_complete = is_whole and _of(first).is_complete
     if not listings[0].is_complete:
@@ -173,7 +174,7 @@ def addition_writes(
 
 
 def _listings(rows: Mapping[int, Any], groups: int) -> dict[int, Listings]:
-    """Decode rows. A lost row, and one from before a loss of group 0, has no numbers."""
+    """Decode rows. A lost row, like one from before a loss of group 0, has no numbers."""
     known = {group: _of(row) for group, row in rows.items()}
     return {
         group: listing if listing.groups == groups else Listings(groups)
@@ -187,7 +188,7 @@ def _is_whole(rows: Mapping[int, Any], groups: int) -> bool:
 
 
 def _divide(known: Mapping[int, Listings], groups: int) -> dict[int, Listings]:
-    """Distribute the numbers of all groups among more groups; or close the rows."""
+    """Distribute the numbers of all groups among more groups, or close the rows."""
     numbers = _union(known)
     while (groups := 2 * groups) <= MOST_GROUPS:
         made = {group: Listings(groups) for group in range(groups)}

@@ -1,7 +1,7 @@
 """Read the counters that readers get: numbers by name.
 
-Owns the addition of shards. Reading many threads takes one lookup, with one entity for each thread
-that is not spread over shards.
+This module owns the addition of shards. Reading many threads takes one lookup, with one entity for
+each thread that is not spread over shards.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,8 +60,8 @@ def listed_counts(site: str, thread_ids: Sequence[str]) -> list[int]:
 
     The numbers come from few rows for many threads, to which deliveries add soon after a change
     (`thread_counts`). Threads that this process has just changed are read from their own counters,
-    so that authors see their own comments counted, and so are all threads if there are only a few
-    of them.
+    so that authors see their own comments counted. If there are only a few threads, all of them are
+    read from their own counters.
     """
     names = [records.ThreadName(site, thread_id) for thread_id in thread_ids]
     keys = [comment_rows.thread_key_name(name) for name in names]

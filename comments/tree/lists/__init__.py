@@ -1,1 +1,1 @@
-"""Read the comments of a thread as readers see them: all in order, or single ones."""
+"""Read the comments of a thread as readers see them: all in order, or single comments."""

@@ -20,7 +20,7 @@ def in_thread(name: records.ThreadName, comment_id: str, *, field: str) -> recor
     """Read a listed comment in a thread. `field` is the parameter that named the comment.
 
     If no comment of this site has this id, the id may be from an export that was imported into this
-    site. Its comment then has another id, which costs a second read.
+    site. The imported comment then has another id here, and finding it costs a second read.
 
     Raises:
         errors.NotFound: the comment does not exist or is not listed.

@@ -1,7 +1,7 @@
 """Run the ordered query: read a thread, as readers see it, directly from its comments.
 
-Owns the only ordered query over a thread's listed comments, or over a range of them. Every
-materialized page must equal the result of this query, which also serves threads that are not
+This module owns the only ordered query over a thread's listed comments, or over a range of them.
+Every materialized page must equal the result of this query, which also serves threads that are not
 materialized. The query never writes. A thread without comments gives an empty page.
 
 Cursors are positions, not counts. A page continues strictly after the last comment of the previous
@@ -73,7 +73,7 @@ class UncountedPage:
     """The rows of a page and the rows after it.
 
     The number of comments below each row is not counted yet. `before` is the number of comments
-    before the first row in the listing's order; None if it is not known without more reads.
+    before the first row in the listing's order, or None if finding it would take more reads.
     """
 
     listing: _Listing
@@ -108,7 +108,7 @@ class UncountedPage:
     def places(self, before: int | None, replies: Sequence[int]) -> tuple[int | None, ...]:
         """Return the positions of the rows in the listing's order, counted from 1.
 
-        `before` is the number of comments before the first row, None if it is not known.
+        `before` is the number of comments before the first row, or None if it is not known.
         """
         if before is None:
             return (None,) * len(self.rows)
@@ -219,7 +219,7 @@ def around(
 
 
 def pinned_comments(name: records.ThreadName, ids: Sequence[str]) -> records.PinnedComments:
-    """Read the pinned comments of a thread among these, and count the comments below each."""
+    """Read a thread's pinned comments among these, and count the comments below each of them."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     comments = [conversion.comment_record(row) for row in rows if row is not None]
     shown = [row for row in comments if row.pinned and not row.is_tombstone]
@@ -323,7 +323,7 @@ def beyond_the_end(total: int) -> errors.BadInput:
 
 
 def _before_flat(listing: _Listing, moment: object, sort_hash: object) -> int | None:
-    """Count the comments up to a position in a flat order; None if there are too many to count."""
+    """Count the comments up to a position in a flat order, or return None if there are too many."""
     earlier, same = ("<", "<=") if listing.order is QueryOrder.OLDEST else (">", ">=")
     count = sum(
         _count_where(listing, where)
@@ -352,7 +352,7 @@ def check_limit(limit: int) -> None:
 def _page_of(
     listing: _Listing, rows: list[records.Comment], limit: int, secret: str, *, before: int | None
 ) -> UncountedPage:
-    """Keep the first `limit` rows, and add a cursor if there are more."""
+    """Keep the first `limit` rows, and add a cursor if more rows follow."""
     shown, beyond = rows[:limit], rows[limit:]
     return UncountedPage(
         listing, shown, beyond, _seal(shown[-1], listing, secret) if beyond else None, before

@@ -12,9 +12,9 @@ Rules:
    but a reply always comes after the comment that it answers. In a tie, the previous reading order
    decides. Posts and imports number comments in the same order, so a thread gets the order that it
    would have had under the new scheme from the beginning.
-3. **Number.** Along that order, a comment keeps its number if its parent stays the same and the
-   number is greater than the previous sibling's. Otherwise its number follows the previous one.
-   Roots start at 0, replies at 1. A child counter is only ever raised.
+3. **Number.** In that order, a comment keeps its number if its parent stays the same and the number
+   is greater than the previous sibling's number. Otherwise, its number follows the previous
+   sibling's number. Roots start at 0, replies at 1. A child counter is only ever raised.
 
 An independent recursive walk in the tests follows the same rules.
 """
@@ -92,7 +92,7 @@ def _tree(
     rows: Mapping[str, records.Comment],
     answers: Mapping[str, str | None],
 ) -> tuple[dict[str | None, list[records.Comment]], dict[str, int]]:
-    """Return the children of each comment, and the level of each comment that a root leads to."""
+    """Return the children of each comment, and the level of each comment reachable from a root."""
     replies: dict[str | None, list[records.Comment]] = defaultdict(list)
     for row in rows.values():
         replies[answers[row.id]].append(row)
@@ -115,7 +115,7 @@ def _tree(
 def _order_siblings(
     siblings: Sequence[records.Comment], answers: Mapping[str, str | None]
 ) -> list[records.Comment]:
-    """Order siblings by rule 2: a merge of the previous groups of siblings by date."""
+    """Order siblings by rule 2: merge the previous groups of siblings by date."""
     before: dict[str, list[str]] = {}
     after: dict[str, list[records.Comment]] = defaultdict(list)
     ids = {row.id: row for row in siblings}

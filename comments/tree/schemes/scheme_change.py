@@ -7,13 +7,13 @@ not the text, so tens of thousands of comments fit into one commit.
 Every post reads the thread's row in its transaction. A post that races with the switch therefore
 either is one of the comments that the switch moves, or is placed by the new scheme. All comments of
 a thread have the thread's `shape`. If any place changes, the switch increments the thread's `shape`
-and stamps every comment. A reader that combines data of different shapes notices it, and a page
-cursor of an earlier shape is refused.
+and writes the new `shape` to every comment. A reader that combines data of different shapes notices
+the difference, and a page cursor of an earlier shape is refused.
 
 Every comment gets a new revision, so no process uses a copy with the previous place. The texts, the
-times of changes and the revisions of texts stay, so nobody sees an edit. One comment is flagged as
-moved, so no process uses the previous buckets after the commit (`deltas.DeltaRow.moved`). Comments
-that become listed or unlisted are flagged too.
+times of changes and the revisions of texts stay the same, so nobody sees an edit. One comment is
+flagged as moved, so no process uses the previous buckets after the commit
+(`deltas.DeltaRow.moved`). Comments that become listed or unlisted are flagged too.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,10 @@ from comments.threads.comment_flags import AT_ONCE, OWNER
 from comments.tree.counters import in_transaction
 from comments.tree.schemes import reshaping
 
-# Bytes of one commit. Datastore's limit is 10 MiB; the rest is for the counters and the journal.
+# Maximum bytes of one commit. Datastore's limit is 10 MiB; the rest is for the counters and the
+# journal.
 MOST_BYTES = 9 << 20
-MOST_SLUGS = 50  # Former slugs that a comment keeps
+MOST_SLUGS = 50  # Maximum number of former slugs of a comment
 _PLACE = (
     "parent", "number", "level", "sort_hash", "slug", "listed", "child_count",
     "shape", "former_slugs", "revision", "text_revision",
@@ -48,7 +49,7 @@ class SchemeChange(NamedTuple):
 
 
 def stamp_writes(ids: Sequence[str], scheme: sorthash.Scheme) -> ownership.Writes:
-    """Store the scheme of those threads that have none, given their key names."""
+    """Store the scheme in the threads that have none, given the threads' key names."""
     rows = reads.get_multi([comment_rows.thread_key_of(key) for key in ids])
     bare = [row for row in rows if row is not None and not row.scheme]
     for row in bare:

@@ -1,1 +1,1 @@
-"""Counters of comments that the owner of a site declares."""
+"""Count comments by counters that the owner of a site declares."""

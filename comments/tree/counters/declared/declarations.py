@@ -1,8 +1,8 @@
 """Store the declarations of a website's counters.
 
 The declarations are in the row with the website's own numbers, as JSON, because each delivery of
-events reads and writes that row anyway. A website without declared counters therefore pays nothing
-for them.
+events reads and writes that row anyway. A website without declared counters therefore has no
+additional costs.
 
     Counter "site/{site}#0"
             `declared`: {"counters": [...], "removed": [3], "last": 5, "mended": "..."}
@@ -10,10 +10,10 @@ for them.
             exists while a counter is incomplete, or while numbers of a removed counter are left;
             `position` is the time at which a process last began to work on it
 
-A delivery reads the declarations in the transaction that counts its events. A counter that is added
-therefore counts all events from its declaration on, and only these; the job `declared_backfill`
-adds the comments from before. A generation is used once. A changed counter gets a new one, and a
-removed one is never written again, so that the job can delete its numbers.
+A delivery reads the declarations in the transaction that counts its events. A new counter therefore
+counts exactly the events from its declaration on. The job `declared_backfill` adds the comments
+from before. Each generation is used only once. A changed counter gets a new generation, and a
+removed generation is never written again, so the job can delete its numbers.
 """
 
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def counter(site: str, name: str) -> DeclaredCounter:
 
 
 def add(site: str, declaration: Declaration, *, now: datetime) -> DeclaredCounter:
-    """Declare a counter. The caller runs the job afterwards, which counts existing comments.
+    """Declare a counter. Afterwards, the caller runs the job, which counts existing comments.
 
     Raises:
         errors.Conflict: there is a counter with this name, or there are too many counters.
@@ -102,9 +102,9 @@ def add(site: str, declaration: Declaration, *, now: datetime) -> DeclaredCounte
 
 
 def change(site: str, declaration: Declaration, *, now: datetime) -> DeclaredCounter:
-    """Replace the declaration of the counter with the same name, whose numbers begin anew.
+    """Replace the declaration of the counter with the same name, and start its numbers anew.
 
-    If the declaration stays the same, so do the numbers.
+    If the declaration is the same as before, the numbers stay.
 
     Raises:
         errors.NotFound: the website has no counter with this name.
@@ -165,7 +165,7 @@ def unsettled_sites(before: datetime) -> list[str]:
 
 
 def begin_job(site: str, *, before: datetime, now: datetime) -> bool:
-    """Begin a website's job; return False if another process has begun since `before`."""
+    """Begin a website's job; return False if another process has begun it since `before`."""
 
     def body() -> bool:
         row = reads.get(job_key(site))
@@ -236,7 +236,7 @@ def _without(known: SiteDeclarations, name: str) -> SiteDeclarations:
 
 
 def _with(known: SiteDeclarations, declaration: Declaration) -> SiteDeclarations:
-    """Add a counter, or replace the counter with its name, in the same place of the list."""
+    """Add a counter, or replace the counter with its name, at the same place in the list."""
     made = DeclaredCounter(declaration, known.last + 1)
     old = known.get(declaration.name)
     left = _without(known, declaration.name)

@@ -4,11 +4,11 @@ The process that declares a counter runs this job for the counter's website. If 
 before the job does, another process continues the job (`finish`). A recount compares complete
 counters in the same way.
 
-The job compares what the numbers should be with the stored numbers, in one snapshot: the sums over
-all comments, minus what undelivered events will add. It adds the differences in parts, one
-transaction for each.
+In one snapshot, the job compares the stored numbers with the expected numbers: the sums over all
+comments, minus the amounts that undelivered events will add. The job then adds the differences in
+parts, with one transaction for each part.
 
-Deliveries change what is stored and what is pending by the same amount, so a difference stays the
+A delivery changes the stored and the pending numbers by the same amount, so a difference stays the
 same until a job adds it, no matter how many changes happen in between. Each part is added only if
 the part before it was the last correction of the website's numbers. Otherwise, the job compares
 again. A counter is complete only after the last part of a comparison that includes it. Numbers of a
@@ -70,7 +70,7 @@ def complete(site_id: str) -> None:
 
 
 def finish(*, now: datetime) -> None:
-    """Continue the jobs of processes that ended before their job did."""
+    """Continue the unfinished jobs of processes that have ended."""
     before = now - PATIENCE
     for site_id in declarations.unsettled_sites(before):
         if declarations.begin_job(site_id, before=before, now=now):
@@ -80,7 +80,8 @@ def finish(*, now: datetime) -> None:
 def recount(site_id: str, *, tell: Tell, fixes: bool) -> int:
     """Compare a website's counters with its comments; return the number of differences.
 
-    With `fixes`, correct them and complete the incomplete counters, which have no differences.
+    Incomplete counters have no differences. With `fixes`, correct the differences and complete the
+    incomplete counters.
 
     Raises:
         errors.Overloaded: other processes keep correcting the numbers, or the store is busy.
@@ -117,7 +118,7 @@ def _compare(site_id: str) -> _Comparison:
 
 
 def _expected_numbers(site_id: str, counters: Sequence[DeclaredCounter]) -> dict[str, int]:
-    """Return what the stored numbers should be: without what undelivered events will add."""
+    """Return the expected stored numbers, without the amounts of undelivered events."""
     query = reads.Query("Comment", where=(("site", "=", site_id),))
     changes = (
         counting.CountedChange(None, conversion.state_from_message(message))
@@ -130,7 +131,7 @@ def _expected_numbers(site_id: str, counters: Sequence[DeclaredCounter]) -> dict
 
 
 def _mend(site_id: str, found: _Comparison) -> bool:
-    """Add what is missing, in parts; return False if another process corrected the numbers."""
+    """Add the missing amounts, in parts; return False if another process corrected the numbers."""
     names = list(found.missing)
     parts = [names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE)]
     if not parts and found.incomplete:

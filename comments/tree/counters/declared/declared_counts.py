@@ -1,11 +1,11 @@
 """Maintain the numbers of declared counters, in the transaction that marks events as counted.
 
-A change adds to at most `declared_counters.MOST_CATEGORIES` numbers of each counter before it and
-as many after it, and an event may contain many changes. What does not fit into the commit of a
-delivery becomes an event of its own, of the kind DECLARED. This event repeats the changes; its
-detail is the name of the last number to which they have been added. Only numbers after it, in the
-order of their names, are still to be counted. An event of this kind that does not fit either is
-replaced by the next one.
+A change affects at most `declared_counters.MOST_CATEGORIES` numbers of each counter with its old
+state and as many with its new state, and an event may contain many changes. Amounts that do not fit
+into the commit of a delivery become a separate event, of the kind DECLARED. This event repeats the
+changes. Its detail is the name of the last number to which they have been added. Only the numbers
+after that name, in the order of their names, must still be counted. If such an event does not fit
+into one commit either, the next event of this kind replaces it.
 
 Each change is added once to each number: the commit that adds it also deletes the event, or
 replaces it with one that begins after the last number. One commit writes at most `outbox.MOST_ROWS`
@@ -25,8 +25,8 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows, declared_rows, event_rows
 from comments.tree.counters.declared import declarations
 
-Amounts = Mapping[str, int]  # By the name of a number within its site.
-_AFTER = ".d"  # In the id of an event of the kind DECLARED, before its number.
+Amounts = Mapping[str, int]  # Amounts by the name of a number within its site.
+_AFTER = ".d"  # Precedes the number in the id of a DECLARED event.
 
 
 class _Sums:
@@ -48,12 +48,12 @@ class _Sums:
             last = name
 
     def writes(self) -> ownership.Writes:
-        """Return the writes of the numbers. Write the events of what is left."""
+        """Return the writes of the numbers. Write the events for the remaining amounts."""
         if self._later:
             rows = [_event(*rest) for rest in self._later]
             transactions.apply(outbox.follow_up_writes(rows))
             for row in rows:
-                # If the commit fails, there is no such event, and its delivery does nothing.
+                # If the commit fails, this event does not exist, and delivering it does nothing.
                 transactions.afterwards(_teller(row.key.id()))
         return addition_writes(self._sums)
 
@@ -66,7 +66,7 @@ def event_writes(
 ) -> ownership.Writes:
     """Add events to the declared counters of their websites.
 
-    `rows` contains the rows of the websites' own numbers, and `room` the number of rows that the
+    `rows` contains the rows of the websites' own numbers, and `room` is the number of rows that the
     current transaction may still write. All events of a transaction must be passed together,
     because each number is read and written only once.
     """
@@ -121,12 +121,12 @@ def mend(
 ) -> bool:
     """Add amounts that the job found missing, in the current transaction.
 
-    `previous` identifies the correction before the job's comparison or before this part of it, and
-    `mended` identifies this part. The generations in `complete` become complete. Amounts of
-    generations that no longer exist are ignored.
+    `previous` identifies the correction before this part: the last one before the job's comparison,
+    or the previous part. `mended` identifies this part. The generations in `complete` become
+    complete. Amounts of generations that no longer exist are ignored.
 
     Returns:
-        False if another process corrected the numbers after the comparison.
+        Return False if another process corrected the numbers after the comparison.
     """
     row, known = declarations.read_row(site)
     if known.mended == mended:

@@ -1,9 +1,9 @@
-"""Read the numbers of declared counters for reports, and tell beforehand what a counter costs.
+"""Read the numbers of declared counters for reports, and estimate what a counter will cost.
 
 Each page is one scan of a counter's numbers in the order of their keys: category, day, thread,
 author. Each category precedes its subcategories. A page reads at most as many numbers as it may
-have lines. It has fewer lines if the counter also counts by category and some days are left out,
-because the days are ordered within each category.
+have lines. A page has fewer lines if the counter also counts by category and some days are left
+out, because the days are ordered within each category.
 """
 
 from collections.abc import Iterator
@@ -33,12 +33,12 @@ class CountLine(msgspec.Struct, frozen=True):
 
 
 class CounterCost(msgspec.Struct, frozen=True):
-    """What a declared counter costs.
+    """The costs of a declared counter.
 
-    `writes` is the largest number of additional reads and writes for each change of a comment that
-    changes the counter: twice as many if the change moves the comment to other categories. `rows`
-    is an upper bound for the stored numbers of the existing comments. `backfill` is the number of
-    reads for counting these comments, in addition to the reads and writes of the numbers.
+    `writes` is the largest number of additional reads and writes when a change to a comment changes
+    the counter. It doubles if the change moves the comment to other categories. `rows` is an upper
+    bound for the stored numbers of the existing comments. `backfill` is the number of reads for
+    counting these comments, in addition to the reads and writes of the numbers.
     """
 
     writes: int
@@ -106,7 +106,7 @@ def lines(
 def _next_numbers(
     site: str, counter: DeclaredCounter, wanted: CountFilter, after: str, limit: int
 ) -> list[tuple[str, int]]:
-    """Return the next names, without the generation, and numbers."""
+    """Return the next numbers, and their names without the generation."""
     before = f"{site}/{counter.generation}/"
     low, high = _range(counter, wanted)
     start = (">", after) if after >= low else (">=", low)
@@ -147,7 +147,7 @@ def _threads(site: str, names: set[str]) -> dict[str, str]:
 
 
 def cost(site: str, declaration: Declaration) -> CounterCost:
-    """Return what a counter would cost on a website, from other counters, without a scan."""
+    """Estimate a counter's cost on a website from other counters, without a scan."""
     numbers = totals.of_site(site)
     comments = sum(numbers.get(status, 0) for status in records.Status)
     per_comment = declared_counters.rows_per_comment(declaration)
@@ -158,7 +158,7 @@ def cost(site: str, declaration: Declaration) -> CounterCost:
 
 
 def _of_key(site: str, key: CounterKey) -> reads.Query:
-    """Return the query for the rows of which a website has one for each value of a key."""
+    """Return the query for a website's rows that exist once for each value of a key."""
     if key is CounterKey.THREAD:
         return reads.Query("Thread", where=(("site", "=", site),))
     if key is CounterKey.AUTHOR:
