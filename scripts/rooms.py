@@ -18,8 +18,9 @@ PACKAGES = ("comments", "datastore_emulator", "server", "flatthread")
 TARGET = ROOT / "docs" / "rooms.md"
 HEAD = """# Rooms
 
-`scripts/rooms.py` draws this page from the code; do not edit it. An arrow means "imports"; arrows
-that follow from others are left out. [architecture.md](architecture.md) explains each room.
+`scripts/rooms.py` generates this page from the code, so do not edit the page. An arrow means
+"imports". An arrow is left out if it follows from other arrows.
+[architecture.md](architecture.md) explains each room.
 """
 
 
