@@ -36,10 +36,10 @@ def serve(host: str, port: int) -> None:
     if ":" in host:
         address, family = f"[{host}]:{port}", socket.AF_INET6
     try:
-        # gunicorn would repeat its attempts for five seconds.
+        # gunicorn itself would try for five seconds if the port were taken.
         socket.create_server((host, port), family=family).close()
     except OSError as error:
-        reason = str(error.strerror).partition(" (")[0]  # Socket adds the address
+        reason = str(error.strerror).partition(" (")[0]  # Drop the address, which Socket adds
         raise click.ClickException(
             f"Cannot listen on {address}: {reason}. Choose another with --host and --port."
         ) from error

@@ -18,17 +18,17 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-# `main` says why, and turns collections on again when it has loaded the application.
+# `main.py` explains this. It turns collections on again when it has loaded the application.
 gc.disable()
 
 from comments.store import message_loading
 
-message_loading.load()  # Modules below import message types.
+message_loading.load()  # The modules imported below import message types.
 
 import msgspec
 
-# These must be full module names, because gunicorn would read a name such as "config" as its own
-# setting.
+# The imports must use full module names, because gunicorn would read a name such as "config" as its
+# own setting.
 import comments.app
 import comments.config
 import comments.errors
@@ -57,13 +57,13 @@ def _settings() -> comments.config.Settings | None:
 
 
 _chosen = _settings()
-# On Cloud Run, which starts more instances if it needs them, one process has more cache hits.
+# Cloud Run starts more instances if needed, and one process per instance has more cache hits.
 workers = 1 if _chosen is not None and _chosen.on_cloud_run else 2
 threads = 8
 worker_class = "server.worker.Worker"
 preload_app = _chosen is None or _chosen.datastore == "embedded"
-# Workers touch nameless files here to show that they run. If a disk that is full or hangs held
-# these files, gunicorn could start no worker, or would kill those that run.
+# Workers touch nameless files here to show that they run. If these files were on a disk that is
+# full or hangs, gunicorn could start no worker, or would kill running workers.
 _MEMORY = "/dev/shm"  # noqa: S108
 worker_tmp_dir = _MEMORY if os.access(_MEMORY, os.W_OK) else None
 # The time that a running request has to finish after SIGTERM or SIGINT, in seconds.
@@ -78,7 +78,7 @@ _PER_PEER = 64
 
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-_STOP_SECONDS = 2.0  # Well within graceful_timeout, even on a busy machine.
+_STOP_SECONDS = 2.0  # Well below graceful_timeout, even on a busy machine.
 _workers: "list[comments.upkeep.background_worker.BackgroundWorker]" = []
 # The worker that has printed the URL holds this lock forever.
 _said = multiprocessing.Lock()
@@ -114,7 +114,7 @@ def when_ready(server: "Arbiter") -> None:
     """
     if preload_app:
         comments.app.warm_up(server.app.wsgi())
-        gc.freeze()  # `main` says why.
+        gc.freeze()  # `main.py` explains this.
 
 
 def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
@@ -147,7 +147,7 @@ def post_worker_init(worker: "server.worker.Worker") -> None:
     address = worker.sockets[0].getsockname()[:2]
     announcing = (worker.wsgi, *address)
     threading.Thread(target=_announce, args=announcing, daemon=True).start()
-    # On Cloud Run, threads would stand still between requests, in the middle of a transaction.
+    # On Cloud Run, threads are suspended between requests, even in the middle of a transaction.
     if _chosen is None or _chosen.works_between_requests:
         _workers.append(comments.app.start_worker(worker.wsgi))
 

@@ -29,7 +29,7 @@ _HEAD = re.compile(
 
 
 class Answer(NamedTuple):
-    """A whole answer: `is_kept` says whether another request may follow on its connection."""
+    """A whole answer, and whether another request may follow on its connection (`is_kept`)."""
 
     head: bytes
     parts: Sequence[bytes]
@@ -69,7 +69,7 @@ def environ(
     variables["SERVER_NAME"], variables["SERVER_PORT"] = host, str(port)
     variables["REMOTE_ADDR"] = client[0] if isinstance(client, tuple) else ""
     for name, value in request.headers:
-        if b"_" in name:  # It would look like the name with a hyphen, which proxies may set.
+        if b"_" in name:  # Would look like a name with a hyphen, which a proxy may set.
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key in _OWN else f"HTTP_{key}"
@@ -87,7 +87,7 @@ def run(
     connection.
 
     Raises:
-        BadAnswer: the application answered something that cannot be sent.
+        BadAnswer: The application's answer cannot be sent.
     """
     started: list[Any] = []
     body: list[bytes] = []
@@ -118,7 +118,7 @@ def run(
 def _lines(status: str, headers: list[tuple[str, str]], length: int | None) -> str:
     """Return the status and the headers, with the length of the body if there is one."""
     lines = f"{status}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers)
-    # A header with a line break would make one line more.
+    # A header with a line break would add a line.
     if not _HEAD.fullmatch(lines) or lines.count("\n") > len(headers) + 1:
         raise BadAnswer("the status or a header is malformed")
     if length is None:

@@ -2,9 +2,9 @@
 
 All workers of a server accept connections from the same socket. The worker that wakes up first
 would accept every connection that arrives in that moment, and one processor would do all the work.
-Therefore a worker leaves a new connection to workers that have fewer.
+Therefore a worker leaves a new connection to workers that have fewer connections.
 
-Correctness does not depend on the numbers: a worker can read a number that is no longer true. A
+Correctness does not depend on the numbers: a worker can read a number that is already outdated. A
 number that is older than `FRESH` seconds is ignored, so a worker that was killed or does not
 respond gets no connections left to it.
 """
@@ -12,11 +12,11 @@ respond gets no connections left to it.
 import mmap
 import struct
 
-FRESH = 0.5  # Seconds. A loop writes its number at least four times a second.
+FRESH = 0.5  # Seconds. Each loop writes its number at least four times a second.
 _TOLERANCE = 8  # A worker may have an eighth more connections than the others.
-# Two workers share a place if one of them is 64 starts younger. They then ignore each other.
+# Two workers share an entry if one of them is 64 starts younger. Such workers ignore each other.
 _PLACES = 64
-_ENTRY = struct.Struct("dq")  # The time of writing, 0 for no entry; the number of connections.
+_ENTRY = struct.Struct("dq")  # Time of writing (0 for no entry), and number of connections.
 
 
 class ConnectionCounts:
@@ -50,7 +50,7 @@ class OwnCount:
         others: list[int] = [
             other
             for place, (written, other) in enumerate(_ENTRY.iter_unpack(self._entries))
-            # The clock may count from the start of the machine: 0 is then not long ago.
+            # The clock may count from the start of the machine, so a time of 0 could seem recent.
             if place != self._place and written and now - written < FRESH
         ]
         if not others:

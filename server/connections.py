@@ -1,9 +1,9 @@
 """The connections of a process: they read requests for the worker's threads, and send the answers.
 
 A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
-Only then may a thread read the connection, and it changes nothing. Every other phase has a
-deadline. If the process has too many connections or too many bytes wait for clients, the connection
-that has waited longest for its client is closed.
+Only then may a thread read the connection's attributes, and the thread changes none of them. Every
+other phase has a deadline. If the process has too many connections or too many bytes wait for
+clients, the connection that has waited longest for its client is closed.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from gunicorn.asgi.parser import LimitRequestHeaders, ParseError, PythonProtocol
 from server import answers, limits, refusals
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_PIECE = 256 * 1024  # Bytes; a client has `Limits.answer` for each piece
+_PIECE = 256 * 1024  # Bytes; each piece may take `Limits.answer` seconds
 _AT_ONCE = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close and drop unsent data
 
 
@@ -84,7 +84,7 @@ class Connections:
             connection.expire()
 
     def limit_unsent(self) -> None:
-        """Keep the limit of bytes that wait for clients. Answers that share bytes count once."""
+        """Keep the limit of bytes that wait for clients. Shared bytes count once."""
         while self._unsent_bytes() > self.limits.unsent:
             if not self.make_room([one for one in self.open if one.phase is Phase.SENDING]):
                 return
@@ -97,7 +97,7 @@ class Connections:
         return buffered + sum({id(part): len(part) for part in parts}.values())
 
     def make_room(self, connections: "Iterable[Connection]") -> bool:
-        """End the connection that has waited longest for its client; return whether one waits."""
+        """End the connection that has waited longest for its client; return whether one existed."""
         waiting = [one for one in connections if one.phase is not Phase.RUNNING]
         if waiting:
             min(waiting, key=lambda one: one.since).end()
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
             on_headers_complete=self._begin_body,
             on_body=self._body_arrived,
             on_message_complete=self._body_ended,
-            # A page's address in a query may be as long as the head may be.
+            # The query may contain a page's address, so the request line may fill the whole head.
             limit_request_line=self._limits.largest_head,
         )
         self.body = bytearray()
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         self.since = time.monotonic()
         self.deadline = self.since + seconds
 
-    # What asyncio calls.
+    # Callbacks from asyncio.
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first head."""
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
         self.request = None  # The parser refers to this object.
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived, or drop it if it belongs to nothing that will be answered."""
+        """Parse the data, or drop it if it belongs to no request that will be answered."""
         if self.is_cut or self.phase is Phase.LINGERING:
             return
         if self.phase is Phase.IDLE:
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
         return self.phase in {Phase.RUNNING, Phase.SENDING}
 
     def pause_writing(self) -> None:
-        """Stop until the client has read."""
+        """Stop sending until the client has read enough."""
         self._is_full = True
         self._process.limit_unsent()
 
@@ -196,10 +196,10 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         if self.phase is Phase.SENDING:
             self._begin(Phase.SENDING, self._limits.answer)
-            # Not at once: asyncio fails if its transport is closed here.
+            # Send later, because asyncio fails if its transport is closed in this callback.
             asyncio.get_running_loop().call_soon(self._send)
 
-    # The request.
+    # Reading the request.
 
     def _parse(self, data: bytes) -> None:
         is_new = self.phase is Phase.HEAD
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
         is_new = self.request.http_version >= (1, 1)
         return is_new and any(value.lower() == b"100-continue" for value in expected)
 
-    # The answer.
+    # Sending the answer.
 
     def answer(self, answer: answers.Answer) -> None:
         """Send an answer, and keep the connection for another request or close it."""
@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
         if early:
             self.data_received(early)
 
-    # The end.
+    # Ending the connection.
 
     def expire(self) -> None:
         """End the connection at its deadline."""
@@ -310,7 +310,7 @@ class Connection(asyncio.Protocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Close only our side. Closing both would take the answer from a sending client."""
+        """Close only our side. Closing both would make a sending client lose the answer."""
         self._begin(Phase.LINGERING, self._limits.linger)
         try:
             self.transport.write_eof()

@@ -1,14 +1,14 @@
 """Limits: how long the server waits for a client, and how much memory it spends on one (pure).
 
-The defaults suit a public server. They admit readers on slow lines: even an old mobile network is
-faster than 8 KiB/s.
+The defaults suit a public server. They admit readers with slow connections: even an old mobile
+network is faster than 8 KiB/s.
 """
 
 import dataclasses
 import ipaddress
 from typing import Any
 
-_SITE_BITS = 64  # Of an IPv6 address: one customer has at least a /64
+_SITE_BITS = 64  # Of an IPv6 address, because one customer has at least a /64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Limits:
         linger: seconds for which a refused client may still send, so that it can read the reason.
         rate: bytes per second.
         largest_head: bytes of a request line and its headers.
-        largest_body: bytes of a body to keep. The application refuses longer ones.
+        largest_body: bytes of a body to keep. The application refuses longer bodies.
         unsent: bytes of answers that wait for their clients, over all connections; bytes shared by
             several answers count once.
         connections: open at once.

@@ -1,6 +1,6 @@
 """The gunicorn worker: asyncio's loop reads and writes, and threads answer.
 
-A thread of gunicorn's own threaded worker waits for its client: for the rest of a body, and until
+In gunicorn's own threaded worker, a thread waits for its client: for the rest of a body, and until
 the client has accepted the answer. A few slow clients, one per thread, therefore block the whole
 worker. docs/server.md compares the servers that were measured.
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _TICK = 0.25  # Seconds between two looks at the deadlines
-_PAUSE = 0.001  # Seconds for which a connection is left to a process that has fewer
+_PAUSE = 0.001  # Seconds for which a connection is left to processes with fewer connections
 _OTHER_FILES = 128  # Files that a process may have open besides its connections
 # gunicorn imports this module before it forks the workers, so all of them share the counts.
 _COUNTS = connection_counts.ConnectionCounts()
 _INVALID = "Invalid request from ip=%s: %r"
-_FINISHING = 0.8  # The share of the graceful time-out for clients; the rest is for gunicorn's hooks
+_FINISHING = 0.8  # Share of the graceful timeout for clients; the rest is for gunicorn's hooks
 
 
 class Worker(base.Worker):  # type: ignore[misc]
@@ -62,8 +62,9 @@ class Worker(base.Worker):  # type: ignore[misc]
     def init_signals(self) -> None:
         """Dump the threads' stacks if a fault or gunicorn's hang detection kills the process.
 
-        gunicorn resets all handlers before it sets its own. A signal between the two would kill the
-        process, and gunicorn would log that as a crash. Signals therefore wait.
+        gunicorn resets all handlers before it sets its own. A signal between these two steps would
+        kill the process, and gunicorn would log that as a crash. Signals are therefore blocked
+        until both steps are done.
         """
         before = signal.pthread_sigmask(signal.SIG_BLOCK, self.SIGNALS)
         try:
@@ -132,12 +133,12 @@ class Worker(base.Worker):  # type: ignore[misc]
         for connection in [*self.connections.open]:
             connection.end()
 
-    # New connections.
+    # Accepting connections.
 
     def _listen(self, listener: Any) -> None:
         listener.settimeout(0.0)
         if listener.family != socket.AF_UNIX and hasattr(socket, "TCP_USER_TIMEOUT"):
-            # After that time, the kernel also drops unsent data of a closed connection.
+            # After this time, the kernel also drops the unsent data of a closed connection.
             patience = int(self.limits.answer * 1_000)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         self._watch(listener)
@@ -175,7 +176,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         task.add_done_callback(lambda _: self._opening.pop(connection))
         self._publish()
 
-    # Answers.
+    # Answering requests.
 
     def _refuse(self, status: int, why: object) -> bytes:
         """Log a refusal; return the answer."""
@@ -197,7 +198,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             asked = answers.environ(request, connection.body, connection.client, connection.address)
             return answers.run(self.wsgi, asked, lambda: bool(can_keep and self.alive))
         except BaseException:
-            # Also on SystemExit: this is the end of one request, not of the thread.
+            # Catch SystemExit too, because it ends only this request and not the thread.
             named = (request.method + b" " + request.path).decode("latin-1")
             self.log.exception("Error handling request %s", named)
             return answers.Answer(refusals.message(500, *self.refusal(500)), (), is_kept=False)

@@ -16,7 +16,8 @@ def main() -> int:
     os.umask(0o077)  # Only the owner may read data files, backups and exports.
     # The message definitions are part of the client library, which takes longer to import than
     # everything else together. This process uses no client, so it replaces the library with an
-    # empty package that has the same submodules. This halves the time to the first answer.
+    # empty package that has the same submodules. The replacement halves the time to the first
+    # answer.
     for name in _CLIENTS:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:

@@ -1,6 +1,6 @@
 """Operations on data files: copies, replacements and checks.
 
-All of them accept a file that is in use, except those that replace it.
+All operations accept a file that is in use, except those that replace the file.
 """
 
 from datastore_emulator.storage.file_store import LOG_SECONDS

@@ -83,7 +83,7 @@ class Engine:
         self._commits = commits.Commits(self._transactions, self._begin, self.meter)
         self._repeated = (
             threading.local()
-        )  # `name` is the transaction that a repeated request has begun
+        )  # `name` is the transaction that a repeated request began in its first run
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -168,12 +168,12 @@ class Engine:
     def commit_own(
         self, request: protobufs.CommitRequest, caller: fault_plans.Caller | None = None
     ) -> bytes:
-        """Answer a Commit of entities that the caller has made in their stored form.
+        """Answer a Commit of entities that the caller has built in their stored form.
 
         The caller guarantees for each entity that the engine would store it unchanged: its property
         names are valid, indexed texts have at most 1,500 bytes, timestamps are whole microseconds
         within the years 1 to 9999, and it contains no keys, entities or nested arrays. The engine
-        checks everything else, including keys and sizes. An entity that breaks this promise is
+        checks everything else, including keys and sizes. An entity that breaks these guarantees is
         stored as it is, and queries may not find it.
 
         Raises:
@@ -183,9 +183,9 @@ class Engine:
         return self._call("Commit", own, request, caller)
 
     def version(self, key: protobufs.Key) -> int:
-        """Return the version of an entity, which every change increases; 0 if it is missing.
+        """Return an entity's version, which each change increases, or 0 if the entity is missing.
 
-        The key names its project. The call is cheaper than any request, and is not billed.
+        The key must name its project. The call is cheaper than any request, and is not billed.
 
         Raises:
             errors.DatastoreError: The key is not valid, or the file cannot be read.
@@ -236,7 +236,7 @@ class Engine:
                 self._make_indexes(cast("protobufs.QueryRequest", request), missing.codes)
 
     def _make_indexes(self, request: protobufs.QueryRequest, codes: tuple[bytes, ...]) -> None:
-        """Make the built-in indexes that a query needs; its transaction must see them."""
+        """Make the built-in indexes that a query needs, and let its transaction see them."""
         name = request.read_options.transaction
         if name:
             partition = _partition(request)
@@ -286,7 +286,7 @@ class Engine:
     def _reading(
         self, request: protobufs.ReadRequest, default: keys.Partition
     ) -> Iterator[tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]]:
-        """Yield the snapshot for the read options, its read set, and a new transaction's id."""
+        """Yield the snapshot for the read options, its read set, and the new transaction's id."""
         options = request.read_options
         scope = (default.project, default.database)
         match options.WhichOneof("consistency_type"):
@@ -391,7 +391,7 @@ class Engine:
         reserved = []
         for key in request.keys:
             partition = entities.check_written_key(key, default, may_be_incomplete=False)
-            # A name needs no reservation: only ids are handed out.
+            # Names need no reservation, because only ids are allocated.
             if not key.path[-1].name:
                 reserved.append(keys.encode(partition, key))
         with self._storage.write(may_share=True) as writer:

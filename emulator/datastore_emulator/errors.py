@@ -105,10 +105,10 @@ class Unavailable(DatastoreError):
 
 
 class StorageFault(DatastoreError):
-    """The data file or its disk fails, and waiting does not mend it.
+    """The data file or its disk fails, and waiting does not help.
 
-    `reason` is the fault's name for programs; gRPC carries it as google.rpc.ErrorInfo, with `path`,
-    the data file, which the engine adds to each answer.
+    `reason` names the fault for programs. gRPC sends it in a google.rpc.ErrorInfo, together with
+    `path`, the data file's path, which the engine adds.
     """
 
     reason = ""
@@ -128,7 +128,7 @@ class Damaged(StorageFault, FailedPrecondition):
 
 
 class DiskFull(StorageFault, ResourceExhausted):
-    """The disk has no space for the commit. No part of it is stored."""
+    """The disk has no space for the commit. No part of the commit is stored."""
 
     reason = "DISK_FULL"
 

@@ -58,13 +58,14 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
             power loss can destroy the file. For tests.
         history: How many seconds `read_time` can go back; 0 keeps no history and refuses
             `read_time`.
-        concurrency: "pessimistic" makes transactions lock what they read, which is the default of
-            Google's service. All processes that share a file should use the same mode. Different
-            modes are safe, but an optimistic process does not wait for locks.
+        concurrency: "pessimistic", the default of Google's service, makes transactions lock what
+            they read. All processes that share a file should use the same mode. Different modes are
+            safe, but an optimistic process does not wait for locks.
         built_in_indexes: "lazy" makes the indexes of a kind's single properties when a query first
-            needs them, which makes writes cheaper. "eager" makes the two indexes of every property
-            with the entity, as Google's service does. All answers and bills are the same. A file
-            becomes lazy when an engine first opens it as lazy, and then stays so for all engines.
+            needs them, which makes writes cheaper. "eager" writes both indexes of every property
+            together with the entity, as Google's service does. All answers and bills are the same.
+            A file becomes lazy when an engine first opens it as lazy, and then remains lazy for all
+            engines.
 
     Raises:
         errors.FailedPrecondition: The file cannot be opened or is not in this engine's format.
@@ -127,8 +128,8 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
         fn(self)
 
 
-class CallError(grpc.RpcError, _Finished):  # As grpc itself combines them
-    """A refusal in gRPC's form: an exception that is also the finished call."""
+class CallError(grpc.RpcError, _Finished):  # grpc combines them in the same way
+    """A refusal in gRPC's form: an exception that also represents the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
         super().__init__(error.message)
@@ -269,7 +270,7 @@ class Channel(grpc.Channel):
 
     @property
     def lost_commits(self) -> tuple[datetime, datetime] | None:
-        """The times between which commits were acknowledged and lost, if that is known."""
+        """The times between which acknowledged commits were lost, or None if no loss is known."""
         return self._engine.storage.lost
 
     def _run(

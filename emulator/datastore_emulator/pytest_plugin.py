@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def datastore_options() -> dict[str, Any]:
-    """Return the arguments for `testing.emulator`: none, unless a project overrides this."""
+    """Return the arguments for `testing.emulator`: by default none; a project can override this."""
     return {}
 
 
@@ -65,5 +65,5 @@ def datastore_server(
     """Serve the emulator and set the variables that clients read during the test."""
     monkeypatch.setenv("DATASTORE_EMULATOR_HOST", datastore_emulator.address)
     monkeypatch.setenv("DATASTORE_PROJECT_ID", "test")
-    monkeypatch.setenv("DATASTORE_DATASET", "test")  # The project, for Python's libraries
+    monkeypatch.setenv("DATASTORE_DATASET", "test")  # Some Python libraries read the project here
     return datastore_emulator.address

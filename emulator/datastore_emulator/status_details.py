@@ -1,6 +1,6 @@
-"""The details of an error, as gRPC carries them: a google.rpc.ErrorInfo for a storage fault.
+"""The details of an error in gRPC's form: a google.rpc.ErrorInfo for a storage fault.
 
-The statuses alone do not tell clients whether waiting mends a fault.
+The statuses alone do not tell clients whether a fault goes away on its own.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ def of(error: errors.DatastoreError) -> Metadata:
     """Return the trailing metadata for an error."""
     if not isinstance(error, errors.StorageFault):
         return ()
-    # Hardly any process needs these modules.
+    # Import here, because hardly any process needs these modules.
     from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]  # noqa: PLC0415
 
     info = error_details_pb2.ErrorInfo(

@@ -108,7 +108,8 @@ def running_server(
     """Serve an engine on a free local port; yield "localhost:port".
 
     Without an engine, the server opens one from `path` and `indexes` and closes it at the end.
-    Clients may export to the folder `exports` and import from it; if it is None, both are refused.
+    Clients may export to the folder `exports` and import from it; if `exports` is None, the server
+    refuses exports and imports.
     """
     with contextlib.ExitStack() as stack:
         if engine is None:
@@ -145,8 +146,8 @@ def ndb_client(
 ) -> Any:
     """Return a google.cloud.ndb.Client that uses a channel.
 
-    NDB normally opens its own channel during construction. Here it gets the given channel instead,
-    so it neither connects nor looks up credentials.
+    An NDB client normally opens its own channel during construction. This function passes the given
+    channel instead, so NDB neither connects nor looks up credentials.
     """
     from google.auth import credentials  # noqa: PLC0415 - loaded on first use
     from google.cloud import ndb  # noqa: PLC0415

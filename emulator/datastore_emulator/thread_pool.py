@@ -1,8 +1,8 @@
 """A server's thread pool.
 
 Owns the limit on the number of requests that run at the same time. The limit does not count a
-request that waits for another request to end. A new thread takes its place, so waiting requests
-never use up the threads that the awaited request needs.
+request that waits for another request to end. A new thread runs in place of the waiting one, so
+waiting requests never use up the threads that the awaited request needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The methods of the Datastore Admin API: dispatch and operation methods.
+"""The Datastore Admin API's methods: dispatching calls, and managing operations.
 
 Owns the request size limit. Other modules call these methods through `admin_service`.
 """

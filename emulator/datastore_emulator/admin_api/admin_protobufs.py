@@ -1,8 +1,8 @@
 """The protobuf classes for the Datastore Admin API and long-running operations.
 
-Owns the only import of these classes. The first admin API call loads them; an embedded engine, and
-a server that receives no such call, never load them. As in `protobufs`, these are the raw classes,
-not their proto-plus wrappers.
+Owns the only import of these classes. The first admin API call loads these classes. An embedded
+engine never loads them, nor does a server that receives no such call. As in `protobufs`, these are
+the raw classes, not their proto-plus wrappers.
 """
 
 from typing import Any

@@ -25,7 +25,7 @@ from datastore_emulator.storage import data_file
 MAX_RUNNING = 8  # Maximum number of running operations.
 MAX_KEPT = 1000  # Maximum number of ended operations that are remembered.
 WAIT_SECONDS = 60.0  # Longest time that WaitOperation waits.
-_END_SECONDS = 10.0  # Time for each running operation to end when the server stops.
+_END_SECONDS = 10.0  # Time that each running operation has to end when the server stops.
 _NAME = re.compile(r"(projects/[^/]+)/operations/[\w-]+")
 _LABELS = "metadata.common.labels."
 FIELDS = ("done", "metadata.common.state", "metadata.common.operation_type", _LABELS)
@@ -220,7 +220,7 @@ class Operations:
         return operation
 
     def all_of(self, project: str) -> Iterator[tuple[Message, Callable[[str], str]]]:
-        """Yield a project's operations, oldest first, with functions that read their fields."""
+        """Yield a project's operations, oldest first, each with a function that reads fields."""
         with self._lock:
             listed = [
                 (operation.message(), operation.field)

@@ -76,7 +76,7 @@ class TransferMethods:
         name = f"{stamp}_{secrets.token_hex(4)}"
         url = f"{request.output_url_prefix.removesuffix('/')}/{name}/{name}{export_files.SUFFIX}"
         self._folder.place(url, field)  # Refuse a URL that the added names make too long.
-        lent = self._engine.storage.read()  # Take the snapshot now, not in the thread.
+        lent = self._engine.storage.read()  # Take the snapshot now, before the thread starts.
 
         def work(job: operations.Job) -> Message:
             with lent as snapshot:

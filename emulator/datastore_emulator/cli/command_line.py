@@ -27,7 +27,7 @@ from datastore_emulator.server import admin_port, grpc_server, http_server
 from datastore_emulator.storage import file_permissions
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
-_KILLED = 128  # Plus the number of the signal: the exit status that shells give a killed program
+_KILLED = 128  # Shells report a killed program as 128 plus the signal's number.
 _WARNING = (
     "datastore-emulator: warning: --host {host} lets other machines connect without a password: "
     "anyone who can reach port {port} can read, change and delete all data. "
@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _variables(options: argparse.Namespace, port: int) -> dict[str, str]:
-    """Return the environment of clients; Google's libraries know the project by two names."""
+    """Return the variables for clients; Google's libraries read the project from either of two."""
     host = options.host.strip("[]")
     host = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - not listening
     return {
@@ -181,7 +181,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
         durability="fast" if options.fast else "durable",
         history=options.history,
         concurrency=options.concurrency,
-        built_in_indexes="eager",  # The data browser shows their sizes without computing them
+        built_in_indexes="eager",  # The data browser then need not compute their sizes
     )
 
 

@@ -1,7 +1,7 @@
 """The flags of the command line.
 
-Owns the parsers, and the flags of Google's emulators: those with the same meaning are understood,
-and the others are answered with this program's.
+Owns the parsers, and the list of Google's emulators' flags. The parsers accept the flags that have
+the same meaning here; for each other flag, the error names the replacement.
 """
 
 import argparse
@@ -18,7 +18,7 @@ _PORT = 8081  # The port of `gcloud emulators datastore start`
 _MAX_PORT = 65_535
 
 # Flags of `gcloud emulators datastore start`, `gcloud emulators firestore start` and the programs
-# that they start, with the answer to each.
+# that they start. The value says what to do instead.
 _ANSWERS = {
     "--consistency": "leave it out, because every read is consistent",
     "--database-mode": "leave it out, because there is only the Datastore mode",

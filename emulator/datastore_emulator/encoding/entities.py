@@ -23,7 +23,7 @@ MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
 _ID_BYTES = 8  # Size of a path element without a name.
-_SURELY_PARSED = 15  # Nested entities; if each is in an array, they make 75 nested messages.
+_SURELY_PARSED = 15  # Depth of nesting; with each entity in an array, it makes 75 nested messages.
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
 _PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # Domain-scoped ids look like "example.com:name"
@@ -132,7 +132,7 @@ def check_written_key(
 
 
 def reserved_name(key: protobufs.Key, partition: keys.Partition) -> str:
-    """Return the first name in a key that only Datastore may write, or an empty text."""
+    """Return the first reserved name in a key, or an empty text if no name is reserved."""
     names = [partition.namespace]
     for element in key.path:
         names += (element.kind, element.name)
@@ -140,7 +140,7 @@ def reserved_name(key: protobufs.Key, partition: keys.Partition) -> str:
 
 
 def refuse_reserved(name: str) -> None:
-    """Refuse to write a key with a reserved name, unless the name is empty."""
+    """Raise an error if `name`, the reserved name in a written key, is not empty."""
     if name:
         raise errors.InvalidArgument(f'The name "{name}" is reserved.')
 
@@ -250,7 +250,7 @@ class _Check:
     def _check_text(
         self, name: str, value: protobufs.Value, size: int, *, is_indexed: bool
     ) -> None:
-        # The value's own setting decides, although an unindexed outer entity hides it from indexes.
+        # The value's own setting decides the limit, even if the value is in an unindexed entity.
         limit = MAX_UNINDEXED_BYTES if value.exclude_from_indexes else MAX_INDEXED_BYTES
         if size > limit:
             raise errors.InvalidArgument(

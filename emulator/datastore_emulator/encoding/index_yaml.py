@@ -13,7 +13,7 @@ from datastore_emulator.encoding import indexes
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS = frozenset(
     {"yes", "no", "true", "false", "on", "off", "null"}
-)  # YAML reads these as other types
+)  # YAML reads these words as other types
 
 
 def parse(text: str, path: object) -> tuple[indexes.Index, ...]:

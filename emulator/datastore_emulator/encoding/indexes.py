@@ -7,11 +7,11 @@ a definition in index.yaml.
     entry  [path of one ancestor] value... path
            descending values are complemented, and also the path if the code ends with __key__ -
 
-`keys` defines `text` and `path`; `values` defines the encoded values. An index contains one entry
-of an entity for each combination of the properties' distinct values. An index with ancestors
-repeats each of these entries for every ancestor and for the entity itself. An entity has no entry
-if it lacks one of the properties or if that property is unindexed. Changing this module's encoding
-makes every data file wrong.
+`keys` defines `text` and `path`; `values` defines the encoded values. For each entity, an index
+contains one entry for each combination of the distinct values of the indexed properties. An index
+with ancestors repeats each of these entries for every ancestor and for the entity itself. An entity
+has no entry if one of the indexed properties is missing or unindexed. Changing this module's
+encoding makes every data file wrong.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from datastore_emulator.encoding import keys, values
 
 KEY = "__key__"
 _NESTED = ("array_value", "entity_value")
-MAX_ENTRIES = 20_000  # Limit for an entity's indexed values plus its composite entries.
-MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # Maximum size of an entity's composite entries.
+MAX_ENTRIES = 20_000  # Maximum number of an entity's indexed values and composite entries.
+MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # Maximum size of an entity's composite entries, in bytes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _has_ancestor(code: bytes) -> bool:
 def check_limits(by_code: Mapping[bytes, list[bytes]]) -> None:
     """Refuse an entity with more index entries than Datastore allows.
 
-    `by_code` maps index codes to entries. A value counts once, although both an ascending and a
+    `by_code` maps index codes to entries. A value counts once, even though both an ascending and a
     descending index contain it.
     """
     count = size = 0
@@ -198,7 +198,7 @@ Entries = dict[bytes, list[bytes]]  # An entity's entries by index code.
 
 
 class _Every:
-    """The codes of all indexes."""
+    """A set that contains the code of every index."""
 
     def __contains__(self, code: object) -> bool:
         return True
@@ -257,8 +257,9 @@ def changed_entries(
 def unmade_updates(kind: str, before: Values, after: Values, built_ins: Codes) -> int:
     """Return how many entries a change affects in the properties' indexes outside `built_ins`.
 
-    The number is the same as if these indexes were maintained: an entry that a change leaves alone
-    does not count, unless the entity gets its first or loses its last other entry in the index.
+    The number is the same as if these indexes were maintained. An entry that exists before and
+    after the change counts only if its flag (whether the entity has several entries in the index)
+    changes.
     """
     if built_ins is EVERY:
         return 0
@@ -317,7 +318,7 @@ def are_surely_few(path: bytes, indexed: Values, composites: Sequence[Index]) ->
     if max(map(len, columns), default=0) > 1:
         return False
     longest = max([len(column[0]) for column in columns], default=0)
-    depth = path.count(keys.ELEMENT)  # Or less, because the byte can also be part of a name
+    depth = path.count(keys.ELEMENT)  # Or less, as the byte may be part of a name
     width = sum(len(index.properties) for index in composites)
     size = depth * (width * longest + 2 * len(composites) * len(path))
     return len(indexed) + depth * len(composites) <= MAX_ENTRIES and size <= MAX_COMPOSITE_BYTES

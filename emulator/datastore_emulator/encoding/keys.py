@@ -34,7 +34,7 @@ _int64 = struct.Struct(">Q")
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The entities of one project, database and namespace, separate from all others."""
+    """One project, database and namespace, whose entities are separate from all others."""
 
     project: str
     database: str = ""
@@ -46,7 +46,7 @@ class Partition:
         object.__setattr__(self, "encoded", b"".join(map(encode_text, parts)))
 
     def __hash__(self) -> int:
-        return hash(self.encoded)  # Bytes remember their hash
+        return hash(self.encoded)  # A bytes object caches its hash
 
 
 def encode_text(text: str | bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""The keys of requests: checked and encoded, and remembered for the next request.
+"""Check and encode the keys of requests, and remember the results.
 
-Owns the result of checking a key. A change to an entity names its key at least twice, in a lookup
-and in a commit, so the last keys are remembered.
+Owns the result of checking a key. Programs that change an entity send its key at least twice, in a
+lookup and in a commit. Therefore the results for the most recent keys are remembered.
 
 A result depends only on the key's bytes and the default partition, so it never becomes outdated.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from datastore_emulator import errors, protobufs
 from datastore_emulator.encoding import entities, keys
 
-_REMEMBERED = 256  # Keys; each has at most 6 KiB.
+_REMEMBERED = 256  # Maximum number of remembered keys; each has at most 6 KiB.
 
 
 class RequestKey(NamedTuple):
@@ -24,7 +24,7 @@ class RequestKey(NamedTuple):
     path: bytes  # Encoded; empty if the key is incomplete.
     encoded: bytes  # The partition and the path; empty if the key is incomplete.
     has_project: bool  # Whether the key names its project and therefore its whole partition.
-    reserved: str  # The first name that only Datastore may write, or an empty text.
+    reserved: str  # The first reserved name in the key, or an empty text.
 
 
 def of(key: protobufs.Key, default: keys.Partition) -> RequestKey:

@@ -14,7 +14,7 @@ Owns the order and the stored form of values. Pure.
 never above 70 (hexadecimal). Therefore ff sorts after every entry, and a complemented value in a
 descending index, whose first byte is 8f or above, cannot be confused with a plain value. Changing
 this encoding makes every data file wrong. Files of formats 1 to 3 have 40 in place of 41 for byte
-strings; the upgrade in `schema` writes their entries again.
+strings; the upgrade in `schema` rewrites the entries of byte strings.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def encode(value: protobufs.Value, default: keys.Partition) -> bytes:
 
 
 def encode_as(kind: str | None, value: protobufs.Value, default: keys.Partition) -> bytes:
-    """Encode one value, whose type the caller has already asked for."""
+    """Encode one value whose type the caller has already determined."""
     if kind == "string_value":
         return _STRING + keys.encode_text(value.string_value)
     if kind == "integer_value":
@@ -171,8 +171,8 @@ def project(encoded: bytes) -> protobufs.Value:
     """Convert an encoded value to the value that a projection query returns.
 
     Index entries do not distinguish timestamps from integers, so a timestamp is returned as integer
-    microseconds. Nor do they distinguish byte strings from strings: bytes that are UTF-8 are
-    returned as a string.
+    microseconds. Index entries also do not distinguish byte strings from strings, so bytes that are
+    valid UTF-8 are returned as a string.
     """
     value = protobufs.Value(meaning=PROJECTED)
     tag = encoded[:1]

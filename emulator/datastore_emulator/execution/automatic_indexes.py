@@ -57,7 +57,7 @@ class AutomaticIndexes:
         return self._path is not None
 
     def read(self) -> tuple[indexes.Index, ...] | None:
-        """Return the indexes in the file (none if it is missing), or None without a path.
+        """Return the indexes in the file, or None without a path; a missing file has no indexes.
 
         Raises:
             errors.InvalidArgument: The file is not a valid index.yaml.

@@ -16,10 +16,11 @@ The rules, with their sources (cloud.google.com, read in November 2026):
   operation for each result. A skipped result costs the same as a returned result. Each RunQuery is
   a separate query, even if it continues an earlier query. Source: datastore/pricing, "Small
   operations".
-* The same queries, and those with distinct_on, when they find nothing: the sources contradict each
-  other. They say both that a query with at most one range property has a minimum charge of zero and
-  that a projection query counts as one entity read. `Pricing.LENIENT` bills nothing;
-  `Pricing.STRICT` bills one read. Every other rule is the same in both.
+* Keys-only and projection queries, with or without distinct_on, that find nothing: the sources
+  contradict each other. The sources say both that a query with at most one range property has a
+  minimum charge of zero and that a projection query counts as one entity read. `Pricing.LENIENT`
+  bills nothing; `Pricing.STRICT` bills one read. Every other rule is the same in both
+  interpretations.
 * Index entries read: one read for every 1,000 entries or part of 1,000, but only if the query has
   more than one range property. The range properties are the properties with an inequality and, if
   there is an inequality, the properties of the orders. `__key__` is also a range property if it has
@@ -50,7 +51,7 @@ from datastore_emulator import protobufs
 from datastore_emulator.queries import filters, parser
 
 ENTRIES_PER_READ = 1000
-PLAN_READS = 1  # For a query that is explained but not run
+PLAN_READS = 1  # The price of a query that is explained but not run
 
 # A flat path: kinds alternate with ids or names, without the namespace.
 FlatPath = tuple[str | int, ...]

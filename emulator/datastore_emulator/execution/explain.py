@@ -7,8 +7,8 @@ The responses match Google's service as far as the tests of its clients show. Wi
 response has a plan and no batch; with `analyze`, the metrics come with the last batch of a query.
 Therefore this module sums up the work of a query that takes several requests: it matches the end
 cursor of one request with the start cursor of the next. The sums are kept in one process, and their
-number is bounded. Requests dropped from memory are missing from a sum. If a different process
-continues a query, the metrics cover only the requests to that process.
+number is bounded. The work of requests that are no longer in memory is missing from a sum. If a
+different process continues a query, the metrics cover only the requests to that process.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Unfinished:
         self._found: dict[tuple[str, bytes], Work] = {}
 
     def total(self, project: str, start: bytes, work: Work) -> Work:
-        """Return a query's total work: this request, which began at `start`, and earlier ones."""
+        """Return a query's work: that of this request, which began at `start`, and before."""
         with self._lock:
             before = self._found.pop((project, start), None)
         return work if before is None else before.with_more(work)

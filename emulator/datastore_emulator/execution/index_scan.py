@@ -25,7 +25,7 @@ from datastore_emulator.execution import merge_join
 from datastore_emulator.queries import query_cursors, query_plan
 from datastore_emulator.storage import read_sets, row_reader
 
-_MAX_JUDGED = 1000  # Remembered entities that have several rows
+_MAX_JUDGED = 1000  # Maximum number of remembered entities with several rows
 
 
 class Hit(NamedTuple):
@@ -81,7 +81,7 @@ class IndexScan:
         self._plan = plan
         self.paging = paging
         self._is_full = is_full
-        # A projection returns index entries; only keys and whole entities are returned once.
+        # A projection query returns every matching entry; other queries return each entity once.
         self._is_every_row = is_every_entry or bool(plan.query.projection)
         self._is_every_entry = is_every_entry
         self._passed_over: dict[bytes, int] = {}
@@ -124,7 +124,8 @@ class IndexScan:
         for branch in self._plan.branches:
             segments = self._plan.segments(branch, self.paging.start, end)
             if branch.single is not None:
-                # The key belongs to a different kind and has no segments, so it cannot be a result.
+                # If the key's kind is not the query's kind, there are no segments, and the key
+                # cannot be a result.
                 if segments:
                     key = self._plan.query.partition.encoded + branch.single
                     reads.entities[key] = self._snapshot.entity_version(key)
@@ -140,7 +141,7 @@ class IndexScan:
             reads.entries.add((self._name(scan), scan.prefix + hit.suffix))
 
     def fetch(self, hit: Hit) -> tuple[bytes, bytes, int]:
-        """Return the stored entity of a result, its meta and its version."""
+        """Return a result's stored entity, its serialized times (`meta`) and its version."""
         if hit.proto is not None and hit.meta is not None:
             return hit.proto, hit.meta, hit.version
         self.documents += 1

@@ -1,11 +1,11 @@
-"""Lazy indexes: make the built-in indexes that a query needs and no query has asked for before.
+"""Lazy indexes: make the built-in indexes that a query is the first to need.
 
-Owns the check whether a plan's built-in indexes are complete, and the loop that makes them
-(`index_writer` takes the steps). The answers, bills and plans of queries do not depend on which
-indexes exist: a query that lacks one runs again once the index is complete.
+Owns the check whether a plan's built-in indexes are complete, and the loop that makes missing
+indexes step by step (`index_writer` takes each step). The answers, bills and plans of queries do
+not depend on which indexes exist: a query that lacks one runs again once the index is complete.
 
-Between two steps, other threads and processes have twice as much time to write as the step took, so
-a long fill stops no other writer for longer than a step, and no reader at all.
+Between two steps, other threads and processes have twice as much time to write as the step took.
+Therefore a long fill delays other writers by at most one step, and it never delays readers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Collection
 from datastore_emulator.queries import query_plan
 from datastore_emulator.storage import file_store, row_reader
 
-_PAUSE = 2  # Times the duration of a step, for which others can use the file and the disk.
-_LONGEST_PAUSE = 0.5  # Seconds.
+_PAUSE = 2  # Pause after a step, as a multiple of the step's duration.
+_LONGEST_PAUSE = 0.5  # Maximum length of a pause in seconds.
 
 
 class NotMade(Exception):
@@ -32,7 +32,7 @@ def check(plan: query_plan.QueryPlan, definitions: row_reader.Definitions) -> No
     """Check that all built-in indexes that a plan scans are complete.
 
     Raises:
-        NotMade: Some are not.
+        NotMade: At least one of the indexes is incomplete.
     """
     ready = definitions.built_ins.ready
     needed = {

@@ -1,8 +1,8 @@
 """Lookups: read entities by key from one snapshot.
 
-Owns the bytes of the response and the number of keys that one request answers; it defers the other
-keys. Lookups copy entities as stored bytes and never parse them. A transaction's ReadSet records
-each read.
+Owns the bytes of the response, and the number of keys that one request answers; the other keys are
+deferred. Lookups copy entities as stored bytes and never parse them. A transaction's ReadSet
+records each read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metadata kinds: the namespaces, kinds and properties, listed from the rows of the data.
+"""Metadata kinds: the namespaces, kinds and properties, computed from the stored rows.
 
 Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and `__Stat_*__`. This
 module answers these queries as if the keys of metadata kinds were index rows, so paging, cursors
@@ -6,11 +6,11 @@ and counts work as they do for any other query by key.
 
 It stores nothing. A query finds names by seeking from one name to the next, in the keys of entities
 and in the list of indexes. A name counts while an entity or index entry uses it. Therefore the cost
-depends on the number of names, not on the number of stored entities, with one exception: a file
-that makes built-in indexes on demand does not list all properties, so a query for the properties of
-a kind reads all entities of the kind, instead of making the indexes. Statistics are not computed,
-so the statistics kinds are empty. In a transaction, the results come from its snapshot, and later
-changes do not conflict with them.
+depends on the number of names, not on the number of stored entities. There is one exception: a file
+that makes built-in indexes on demand does not list all properties. In such a file, a query for the
+properties of a kind reads all entities of the kind; it does not make the indexes. Statistics are
+not computed, so the statistics kinds are empty. In a transaction, the results come from its
+snapshot, and later changes do not conflict with the transaction.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REPRESENTATIONS = (
 )
 
 
-# The name of a property, and whether one of its indexed values begins with a tag.
+# A property's name, and a function that returns whether any indexed value has a given tag.
 _Tags = tuple[str, Callable[[bytes], bool]]
 
 
@@ -190,13 +190,13 @@ class MetadataView(row_reader.RowReader):
 
     def _has_entry(self, partition: keys.Partition, index: indexes.Index, tag: bytes = b"") -> bool:
         name = (partition.encoded, index.code)
-        # The tag may be followed by any byte, even ABOVE.
+        # Any byte may follow the tag, even ABOVE.
         high = bytes((tag[0] + 1,)) if tag else values.ABOVE
         return next(self._source.scan(name, tag, high, with_entities=False), None) is not None
 
 
 def _first_text(kind: str, low: bytes) -> bytes | None:
-    """Return the encoded name of the first key of a kind at or after a path, or None.
+    """Return the encoded name of a kind's first key at or after a path, or None.
 
     The default namespace's id sorts before all names.
     """

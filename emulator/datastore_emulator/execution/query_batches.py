@@ -174,7 +174,7 @@ class _Renderer:
         self._reads = reads
         writers = {_FULL: self._full, _KEY_ONLY: self._key_only, _PROJECTION: self._projection}
         self._write = writers[kind]
-        # A serialized projection depends on these values and its position.
+        # A serialized projection depends only on these values and on its position.
         self._form = (
             plan.query.partition,
             plan.query.projection,

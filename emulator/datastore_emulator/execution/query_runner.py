@@ -2,7 +2,7 @@
 
 Owns the sequence of a run, which both methods share: plan the query, stop there if the client
 requested only the plan, run the query in one snapshot, bill it, and add the metrics if requested.
-Other modules compute the results, or know them (`repeated_queries`).
+Other modules compute the results, or return cached ones (`repeated_queries`).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class QueryRunner:
         answer: query_batches.QueryAnswer,
         work: explain.Work,
     ) -> bytes:
-        """Return an analyzed query's metrics if this is its last batch, or no bytes."""
+        """Return an analyzed query's metrics if this batch is its last, or else empty bytes."""
         total = self._unfinished.total(request.project_id, request.query.start_cursor, work)
         if answer.is_last:
             return explain.metrics(answer.plan, total)
@@ -134,7 +134,7 @@ def _is_plan_only(request: protobufs.ExplainedRequest) -> bool:
 def _parsed_query(
     request: protobufs.RunQueryRequest,
 ) -> tuple[protobufs.RunQueryRequest, bytes]:
-    """Return a request without GQL, and the response's field with the query if it was GQL."""
+    """Return the request with its GQL parsed, and the response's field for the parsed query."""
     if request.WhichOneof("query_type") != "gql_query":
         return request, b""
     query = gql_parser.query(request.gql_query, request.partition_id)
@@ -147,7 +147,7 @@ def _parsed_query(
 def _parsed_aggregation_query(
     request: protobufs.RunAggregationQueryRequest,
 ) -> tuple[protobufs.AggregationQuery, bytes]:
-    """Return the query of a request, and the response's field with it if it was GQL."""
+    """Return the request's query with any GQL parsed, and the response's field for parsed GQL."""
     if request.WhichOneof("query_type") != "gql_query":
         return request.aggregation_query, b""
     query = gql_parser.aggregation_query(request.gql_query, request.partition_id)

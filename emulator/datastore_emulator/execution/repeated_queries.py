@@ -1,12 +1,13 @@
 """Repeated queries: a cache of answers, each used until the next commit.
 
 Programs that poll for changes send the same query again and again, and mostly get the same answer.
-Asking the data file for its last change takes a small part of the time of a query.
+Reading the data file's last change takes only a small fraction of the time of a query.
 
-An answer is used again only for a request with the same bytes, and only if the file's last change,
-read after the request has arrived, is the same as in the snapshot that gave the answer. Requests in
-a transaction, for a past moment or for an explanation are never answered from here, and neither are
-those for which a fault plan cuts the batch. An answer used again is billed like the first one.
+An answer is reused only for a request with the same bytes. In addition, the file's last change,
+read after the request has arrived, must be the same as in the snapshot that gave the answer. The
+cache never answers requests in a transaction, requests for a past moment, requests for an
+explanation, or requests whose batch a fault plan limits. A reused answer is billed like the first
+one.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from datastore_emulator.execution import cost_meter
 from datastore_emulator.fault_injection import fault_plans
 from datastore_emulator.storage import file_store, row_reader
 
-MOST_KEPT = 1024  # Maximum number of answers.
-LONGEST_REQUEST = 1024  # Maximum size in bytes.
-LONGEST_RESPONSE = 4096  # Maximum size in bytes.
+MOST_KEPT = 1024  # Maximum number of cached answers.
+LONGEST_REQUEST = 1024  # Maximum size of a request in bytes.
+LONGEST_RESPONSE = 4096  # Maximum size of a response in bytes.
 
 
 class KnownAnswer(NamedTuple):
@@ -34,7 +35,7 @@ class KnownAnswer(NamedTuple):
 
 
 class RepeatedQueries:
-    """The answers that one engine knows. Safe for use from many threads.
+    """The cached answers of one engine. Safe for use from many threads.
 
     Args:
         store: The data file.
@@ -46,7 +47,8 @@ class RepeatedQueries:
 
     def forget(self) -> None:
         """Drop all answers."""
-        # The answers of one state of the file. Threads replace the pair as a whole.
+        # The file's last change, and the answers that are valid for that state of the file. Threads
+        # replace the pair as a whole.
         self._known: tuple[row_reader.LastChange | None, dict[bytes, KnownAnswer]] = (None, {})
 
     def find(self, asked: bytes) -> KnownAnswer | None:
@@ -59,7 +61,7 @@ class RepeatedQueries:
         return answer if self._store.last_change() == change else None
 
     def keep(self, asked: bytes, change: row_reader.LastChange, answer: KnownAnswer) -> None:
-        """Keep the answer that a snapshot with this last change gave."""
+        """Cache an answer that came from a snapshot with the last change `change`."""
         if len(asked) > LONGEST_REQUEST or len(answer.response) > LONGEST_RESPONSE:
             return
         known, answers = self._known

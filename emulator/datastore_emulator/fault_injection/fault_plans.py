@@ -5,10 +5,11 @@ faults. `fault_rules` owns the rules and the document format.
 
     engine.install_faults(fault_plans.Plan.parse('{"rules": [{"rpc": "Commit", "drop": true}]}'))
 
-One step assigns a call its number, chooses its fault and logs the fault, so thread scheduling makes
-no difference. Every rule counts all calls that it matches since the plan was installed, including
-calls that another rule strikes. If several rules strike a call, the first rule's fault is injected.
-A delayed call stops waiting when the plan is removed, the client gives up or the process ends.
+A single step under a lock numbers a call, chooses its fault and logs the fault, so thread
+scheduling makes no difference. Every rule counts all calls that it matches since the plan was
+installed, including calls that another rule strikes. If several rules strike a call, the first
+rule's fault is injected. A delayed call stops waiting when the plan is removed, the client gives up
+or the process ends.
 
 `point` marks a place inside the engine where a plan may strike. A point uses the plan of the
 current call, so a plan never affects other engines in the process.

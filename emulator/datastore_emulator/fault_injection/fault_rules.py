@@ -76,7 +76,7 @@ _T = TypeVar("_T")
 
 
 class Action(enum.Enum):
-    """The effect on a call that a rule strikes, after the delay."""
+    """What happens to a struck call after the delay."""
 
     SLOW = "delay"
     STATUS = "status"

@@ -4,8 +4,8 @@ Owns the division into batches. Entities are checked as in a commit, and each ba
 transaction that writes table by table and in key order. The resulting data file equals the one that
 upserts would produce.
 
-A batch is stored either completely or not at all, and only one batch is in memory. The error for a
-refused entity contains the entity's number; earlier batches remain stored.
+A batch is stored either completely or not at all, and only one batch is in memory at a time. The
+error for a refused entity contains the entity's number; earlier batches remain stored.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def put(writer: row_writer.RowWriter, batch: list[Checked]) -> None:
         if not keys.is_complete(entity.key):
             entity.key.path[-1].id = mutations.take_id(writer, partition, entity.key)
         path = keys.encode_path(entity.key)
-        named[partition.encoded + path] = (partition, path, entity)  # The last entity wins
+        named[partition.encoded + path] = (partition, path, entity)  # The last duplicate wins
     old = {key: stored for key in named if (stored := writer.entity(key)) is not None}
     for key, stored in old.items():
         writer.put(*named.pop(key), stored)

@@ -32,7 +32,7 @@ SUFFIX = ".overall_export_metadata"
 ENTITIES = "entities.jsonl"
 _FORMAT = "emulator-export"
 _VERSION = 1
-_MAX_METADATA = 1024 * 1024  # Bytes
+_MAX_METADATA = 1024 * 1024  # Maximum size in bytes
 _PARTIAL = re.compile(r"\.[\w-]+\.partial")
 
 

@@ -35,11 +35,11 @@ from datastore_emulator.encoding import entities, keys
 from datastore_emulator.import_export import bulk_load
 from datastore_emulator.storage import file_store, row_reader, row_writer
 
-MAX_LINE = 32 * 1024 * 1024  # Bytes; JSON needs six times as many for 1 MiB of zero bytes.
+MAX_LINE = 32 * 1024 * 1024  # Bytes; 1 MiB of zero bytes takes 6 MiB as JSON.
 _PAGE = 2000  # Maximum number of entities in memory.
 _PAGE_BYTES = 8 * 1024 * 1024  # A page is full when its lines reach this size.
 _SPOOLED = 16 * 1024 * 1024  # Maximum size of source data in memory.
-_PART = 64 * 1024  # Minimum size of an export's piece, in bytes.
+_PART = 64 * 1024  # Minimum size of a piece of an export, in bytes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def load(
     """Import entities from lines, overwriting existing ones; return their number.
 
     Args:
-        store: The data file to write to; other writers wait.
+        store: The data file to write to; other writers wait until the import ends.
         lines: Lines in the format of `export`.
         source: The name of the source, for errors.
         batch: Entities per commit. None imports all entities in one commit, so nothing is stored
@@ -228,7 +228,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_lines(source: Any) -> Iterator[bytes]:
     """Yield the lines of a binary file.
 
-    A line without an end is cut, and later refused as too long.
+    A line that is too long is cut just above the limit, and later refused.
     """
     while line := source.readline(MAX_LINE + 1):
         yield line

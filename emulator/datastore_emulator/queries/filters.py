@@ -8,8 +8,8 @@ normal form. Pure.
     !=  NOT_IN     the ranges around the excluded values
 
 For an array, a single value must lie in all ranges of the property, while different values may
-match its equalities. An index can decide exactly this, including for `!=`. Therefore `!= 1` matches
-an array if any of its values is not 1.
+match its equalities. An index can decide exactly this rule, including for `!=`. Therefore `!= 1`
+matches an array if any of its values is not 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_VALUES = (None, "entity_value", "array_value")
 _LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN = 1, 2, 3, 4, 5, 6, 9, 11, 13
 _OPERATORS = (_LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN)
 _AND, _OR = 1, 2
-_ANY_OF = -1  # The key that counts OR among the operators
+_ANY_OF = -1  # Key under which the operators' OR is counted
 
 
 class Range(NamedTuple):
@@ -79,7 +79,7 @@ class Range(NamedTuple):
         return self.low is not None and self.low == self.high and not self.is_empty
 
 
-# The ranges are ascending and disjoint. If there are none, no value can match the filter.
+# The ranges are ascending and disjoint. If there are no ranges, no value can match the filter.
 Ranges = tuple[Range, ...]
 EVERYTHING: Ranges = (Range(),)
 
@@ -101,7 +101,7 @@ class Disjunct(NamedTuple):
     `equalities` may contain a property twice, because an array can contain both values. `ranges`
     contains the properties that no equality fixes; `key_ranges` contains the ranges of `__key__`.
     `inequalities` contains the properties whose ranges order the results, possibly including
-    `__key__`; `compared` contains the properties that the client compares with `=`.
+    `__key__`. `compared` contains the properties that the client compares with `=`.
     """
 
     equalities: tuple[tuple[str, bytes], ...] = ()
@@ -298,8 +298,7 @@ def _branch(conjunction: Conjunction) -> Disjunct:
     ranges = {
         name: parts
         for name, parts in ranges.items()
-        # If an equality fixes a value that lies in the range, that value also satisfies the
-        # inequality.
+        # If an equality's value lies in the range, that value also satisfies the inequality.
         if not any(name == other and _has_value(parts, value) for other, value in equalities)
     }
     inequalities = set(ranges)
@@ -329,7 +328,7 @@ def _narrow(ranges: Ranges, condition: Condition) -> Ranges:
 
 
 def _points(ranges: Ranges) -> list[bytes]:
-    """Return a list with the only value that the ranges allow, or an empty list."""
+    """Return a list with the only value that the ranges allow, or else an empty list."""
     low = ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
     return [] if low is None else [low]
 

@@ -1,9 +1,9 @@
-"""GQL: a query's text as the message that RunQuery and RunAggregationQuery execute.
+"""GQL: convert a query's text to the message that RunQuery or RunAggregationQuery executes.
 
-The grammar is that of Google's GQL reference, with AND binding closer than OR. The parser knows
-only the grammar: what a query may contain is checked where all query messages are checked.
+The grammar is the one in Google's GQL reference, with AND binding closer than OR. The parser knows
+only the grammar; `parser` later checks what a query may contain, as it does for all query messages.
 
-A property may be qualified by the kind of the query: FROM T makes T.a the property a.
+The query's kind may qualify a property: after FROM T, T.a means the property a.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def query(given: protobufs.GqlQuery, partition: protobufs.PartitionId) -> protob
     """Parse the text of RunQuery.
 
     Raises:
-        errors.InvalidArgument: The text is no query, or its bindings do not fit.
+        errors.InvalidArgument: The text is not a valid query, or its bindings do not match.
     """
     return _Parser(given, partition).query()
 
@@ -40,7 +40,7 @@ def query(given: protobufs.GqlQuery, partition: protobufs.PartitionId) -> protob
 def aggregation_query(
     given: protobufs.GqlQuery, partition: protobufs.PartitionId
 ) -> protobufs.AggregationQuery:
-    """Parse the text of RunAggregationQuery; it raises what `query` raises."""
+    """Parse the text of RunAggregationQuery; raises the same errors as `query`."""
     return _Parser(given, partition).aggregation_query()
 
 
@@ -95,7 +95,7 @@ class _Parser:
     def _aggregations(
         self, parsed: protobufs.AggregationQuery
     ) -> list[tuple[protobufs.PropertyReference, Parts]]:
-        """Take the aggregations; return properties whose names depend on the kind."""
+        """Take the aggregations; return the properties whose names depend on the kind."""
         sums: list[tuple[protobufs.PropertyReference, Parts]] = []
         while True:
             made = parsed.aggregations.add()
@@ -116,7 +116,7 @@ class _Parser:
                 return sums
 
     def _selection(self) -> tuple[list[Parts], list[Parts]]:
-        """Take what follows SELECT; return the grouping and the projected properties."""
+        """Take the clause after SELECT; return the grouping and the projected properties."""
         if not self._tokens.take("DISTINCT"):
             return [], self._all_or_properties()
         if not self._tokens.take("ON"):

@@ -1,7 +1,8 @@
-"""GQL tokens: split a query's text, and say where and what was expected if it is wrong.
+"""GQL tokens: split a query's text; if the text is wrong, report where, and what was expected.
 
 The types of tokens are the keywords in upper case, the symbols, and the names of the groups in
-`_TOKEN`. Keywords are the words that Google's service reserves, including those without a use.
+`_TOKEN`. Keywords are the words that Google's service reserves, including words that have no
+function.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TOKEN = re.compile(
     r"|(?P<symbol>[!<>]=|[()*,=<>+.])"
 )
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-_ESCAPED |= {"%": "\\%", "_": "\\_"}  # As in MySQL
+_ESCAPED |= {"%": "\\%", "_": "\\_"}  # The backslash remains, as in MySQL
 
 
 class Token(NamedTuple):
@@ -59,7 +60,7 @@ class Tokens:
     """The tokens of a query, read from left to right.
 
     Raises:
-        errors.InvalidArgument: A part of the text is no token.
+        errors.InvalidArgument: A part of the text is not a token.
     """
 
     def __init__(self, text: str) -> None:
@@ -74,7 +75,7 @@ class Tokens:
         return self._tokens[self._place]
 
     def is_call(self) -> bool:
-        """Say whether the next tokens are an unquoted name and an opening parenthesis."""
+        """Return whether the next tokens are an unquoted name and an opening parenthesis."""
         is_name = self.next.type == NAME and self._text[self.next.start] != "`"
         return is_name and self._tokens[self._place + 1].type == "("
 
@@ -89,7 +90,7 @@ class Tokens:
         return None
 
     def require(self, *types: str) -> Token:
-        """Take the next token, or refuse the query if it has another type."""
+        """Take the next token, or refuse the query if the token has a different type."""
         return self.take(*types) or self.fail()
 
     def open(self) -> None:

@@ -1,6 +1,6 @@
-"""GQL values: literals and bindings, as the messages of the API.
+"""GQL values: convert literals and bindings to the messages of the API.
 
-A binding that a query names must exist. A positional binding that no query names is refused, a
+A binding that a query names must exist. A positional binding that no query names is refused, but a
 named one is not, as in Google's service.
 """
 
@@ -40,7 +40,7 @@ class Values:
 
     Args:
         given: The query and its bindings.
-        partition: The partition of keys that name none.
+        partition: The partition of keys that name no partition.
         tokens: The tokens of the query.
     """
 
@@ -66,7 +66,7 @@ class Values:
                 raise errors.InvalidArgument(f"GQL does not use the positional binding @{number}.")
 
     def is_next(self) -> bool:
-        """Say whether a value comes next."""
+        """Return whether a value comes next."""
         literals = (STRING, INTEGER, DOUBLE, BINDING, "TRUE", "FALSE", "NULL")
         return self._tokens.next.type in literals or self._tokens.is_call()
 
@@ -86,7 +86,7 @@ class Values:
         return value
 
     def position(self, what: str) -> int | bytes:
-        """Take a count, or the cursor that is bound here."""
+        """Take a count, or the cursor that is bound at this position."""
         token = self._tokens.require(INTEGER, BINDING)
         number = None
         if token.type == INTEGER:
@@ -109,7 +109,7 @@ class Values:
         return self._integer(token)
 
     def check_literal(self, token: Token) -> None:
-        """Refuse a literal if the query must not contain any."""
+        """Refuse a literal if the query must not contain literals."""
         if not self._given.allow_literals:
             self._tokens.refuse(token, f"the literal {token.text} is not allowed: bind the value")
 

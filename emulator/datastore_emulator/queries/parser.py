@@ -1,13 +1,13 @@
 """Query messages: check them and complete their sort orders.
 
-Owns the rules for valid queries, except the rules for filters (`filters`) and indexes. The parser
-is pure: it uses no data and no index.
+Owns the rules for valid queries, except the rules for filters (`filters`) and for indexes
+(`planner`). The parser is pure: it uses no data and no index.
 
 The resulting orders are the actual orders of the results, without any property that has the same
 value in all results. Properties with inequalities come first, followed by the properties of
-distinct_on. If the client leaves these properties out, they are added in ascending order after the
-given orders. In every branch, an order requires its property to exist: b orders the results of `a =
-1 OR b > 2`, so this query finds no entity that lacks b.
+distinct_on. If the client does not order by these properties, they are added in ascending order
+after the given orders. In every branch, an order requires that its property exists. For example, b
+orders the results of `a = 1 OR b > 2`, so this query finds no entity that lacks b.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from datastore_emulator.encoding import keys
 from datastore_emulator.queries import filters
 
 KEY = filters.KEY
-MAX_INEQUALITIES = 10  # Properties
+MAX_INEQUALITIES = 10  # Maximum number of properties
 _RESERVED = re.compile(r"__.*__", re.DOTALL)
 _DESCENDING = 2
 

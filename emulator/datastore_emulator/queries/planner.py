@@ -1,13 +1,13 @@
 """The query planner: choose the index scans that serve a query.
 
-Owns the choice of the scans for a query, and of the index.yaml entries to recommend if no scans
-serve it. Pure.
+Owns the choice of the scans for a query, and of the index.yaml entries to recommend if no existing
+index serves the query. Pure.
 
 A branch is served by a built-in or composite index, or by a join of several such indexes. The
-entries of such an index begin with a prefix for equality filters and end with the values that order
-the results, in that order. The index must contain these values even if only a different branch's
-inequality needs them. A filter that no entity can match still requires its indexes, because the
-values in a query must not affect whether the query is allowed.
+entries of such an index begin with a prefix of values that equality filters fix, and end with the
+values that order the results, in that order. The index must contain these values even if only a
+different branch's inequality needs them. A filter that no entity can match still requires its
+indexes, because the values in a query must not affect whether the query is allowed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def _column_choices(
 ) -> Iterator[Columns]:
     """Yield each possible list of columns for a position.
 
-    Projected properties without an order come after the ordered ones, in the order of some index.
+    Projected properties without an order come after the ordered properties, in the same sequence as
+    in one of the indexes.
     """
     named = {*dict(ordered), *trailing}
     extra = [name for name in query.projection if name not in named]
@@ -98,7 +99,7 @@ def _varying_columns(
 
 
 class _Need(NamedTuple):
-    """A branch of the query, and the columns that it does not fix, keyed by their place."""
+    """A branch of the query, and the columns that the branch does not fix, keyed by their place."""
 
     branch: filters.Disjunct
     varying: dict[int, tuple[str, bool]]
@@ -213,7 +214,7 @@ def _fixed_values(branch: filters.Disjunct, name: str) -> tuple[bytes, ...] | No
 
 
 def _single(branch: filters.Disjunct) -> bytes | None:
-    """Return the only key that can match a branch, or None if no key or several keys can."""
+    """Return the only key that can match a branch, or None if there is not exactly one."""
     ranges = branch.key_ranges
     return ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
 

@@ -4,13 +4,13 @@ Owns the bytes of a cursor, which clients store. Pure.
 
     01 flags digest(8) position...
 
-`position` contains the encoded order values and key of the last result passed; it is empty before
-the first result. A cursor is therefore a place, not a count: it remains valid when entities before
-it are inserted, and when the entity at its position is deleted. `digest` identifies the query,
-including the partition but excluding paging. Flag 1 means that the query's first order is
-descending. If the last order is the key, the reversed query has the same digest, and its positions
-are the complements of these positions. Otherwise, the reversed query has a different digest and
-cannot use the cursor.
+`position` contains the encoded order values and key of the last result passed. Before the first
+result, `position` is empty. A cursor therefore marks a place and does not count results. It remains
+valid when entities before it are inserted, and when the entity at its position is deleted. `digest`
+identifies the query, including the partition but excluding paging. Flag 1 means that the query's
+first order is descending. If the last order is the key, the reversed query has the same digest, and
+its positions are the complements of the original query's positions. Otherwise, the reversed query
+has a different digest and cannot use the cursor.
 """
 
 import hashlib

@@ -1,12 +1,12 @@
 """Query plans: the scans that serve a query, and the arithmetic of positions. Pure.
 
-A plan is a union of branches, and a branch is a merge join of scans. An index entry is `prefix +
-suffix`: the prefix contains the values that equality filters fix, and the suffix contains the
-values that order the results, followed by the key. All scans of a branch have the same kind of
-suffix, so the join is one pass over equal suffixes. All branches yield the same kind of *position*,
-so the union is a merge by position. A position is the suffix plus the values that the branch fixes,
-inserted at their places. For example, an IN filter on a property that also orders the results fixes
-such a value. Positions are totally ordered, and a cursor stores only a position.
+A plan is a union of branches, and a branch is a merge join of scans. An index entry is
+`prefix + suffix`: the prefix contains the values that equality filters fix, and the suffix contains
+the values that order the results, followed by the key. All scans of a branch have suffixes of the
+same form, so the join is one pass over equal suffixes. All branches yield *positions* of the same
+form, so the union is a merge by position. A position is the suffix plus the values that the branch
+fixes, inserted at their places. For example, an IN filter on a property that also orders the
+results fixes such a value. Positions are totally ordered, and a cursor stores only a position.
 
 Inequalities restrict the possible values of a property to a few *spans* of bytes. The spans of a
 suffix's first value divide the scan into segments. The spans of later values are applied by
@@ -26,8 +26,8 @@ from datastore_emulator.encoding import indexes, keys, values
 from datastore_emulator.queries import filters, parser, query_cursors
 
 # Half-open ranges [first, beyond) of encoded values in ascending order; the values are complemented
-# if the index descends. No encoded value is a prefix of another one, so a span also covers values
-# that are followed by other bytes.
+# if the index descends. No encoded value is a prefix of another encoded value, so a span also
+# covers values that are followed by other bytes.
 Spans = tuple[tuple[bytes, bytes], ...]
 ANYTHING: Spans = ((b"", values.ABOVE),)
 
@@ -47,12 +47,13 @@ class MergeJoin(NamedTuple):
     """A merge join of scans over the suffixes in its segments.
 
     `constants` contains the values that are in the position but not in the suffix, keyed by their
-    place in the position. Each value is encoded as in an ascending or descending entry. `spans`
-    contains the spans for each value in a suffix and for its key; it is empty if the segments
-    suffice. `directions` tells for each value of a suffix whether it is complemented. `single` is
-    the path of the only entity that can match, if that entity is known. The suffixes are computed
-    from the entity itself, because a scan for them could read the whole index. `trailing` contains
-    for each value after the key the values that the branch fixes, or None if it fixes none.
+    place in the position. Each value is encoded as in an index entry, that is, complemented if its
+    direction is descending. `spans` contains the spans for each value in a suffix and for the key;
+    it is empty if the segments suffice. `directions` contains, for each value of a suffix, whether
+    the value is complemented. `single` is the path of the only entity that can match, if that
+    entity is known. The branch's suffixes are then computed from that entity itself, because a scan
+    for them could read the whole index. `trailing` contains, for each value after the key, the
+    values that the branch fixes, or None if the branch fixes none.
     """
 
     scans: tuple[Scan, ...]
@@ -91,9 +92,9 @@ class QueryPlan(NamedTuple):
     """A plan for scanning a query's results in order.
 
     `columns` contains the names and directions of a position's values; the key follows them.
-    `directions` tells for each value whether it is complemented. `trailing` names the projected
-    properties that the query orders after the key. No index contains values after a key, so the
-    scan takes them from the entity; they have the direction of the key.
+    `directions` contains, for each value, whether the value is complemented. `trailing` names the
+    projected properties that the query orders after the key. No index contains values after a key,
+    so the scan takes these values from the entity; they have the direction of the key.
     """
 
     query: parser.Query
@@ -115,7 +116,7 @@ class QueryPlan(NamedTuple):
     def suffix_from(self, branch: MergeJoin, position: bytes, *, past: bool) -> bytes:
         """Return the first suffix of a branch at or, with `past`, after a position.
 
-        A position may end after any of its values if ABOVE follows.
+        A position may end after any of its values if ABOVE follows that value.
         """
         end = b"\x00" if past else b""
         if not branch.constants or not position:
@@ -139,8 +140,8 @@ class QueryPlan(NamedTuple):
         """Refuse a cursor position that no result of this plan can have.
 
         Raises:
-            errors.InvalidArgument: The bytes were changed or truncated, or the indexes have
-                changed.
+            errors.InvalidArgument: The cursor's bytes were changed or truncated, or the indexes
+                have changed.
         """
         if position in (b"", values.ABOVE):
             return
@@ -185,7 +186,7 @@ class QueryPlan(NamedTuple):
         return position[: len(position) - len(rest) + len(self.path(position))]
 
     def after(self, position: bytes, listed: Sequence[Sequence[bytes]]) -> list[bytes]:
-        """Return the positions of an entity whose values after the key are listed, in order."""
+        """Return the positions, in order, of an entity whose values after the key are listed."""
         tails = sorted(map(b"".join, itertools.product(*listed)))
         if self.is_key_descending:
             tails = [values.complement(tail) for tail in reversed(tails)]
@@ -212,8 +213,8 @@ class QueryPlan(NamedTuple):
     ) -> Spans:
         """Return a branch's suffixes between two cursors as non-empty spans.
 
-        With values after the key, a cursor can be between two results of one suffix; the spans then
-        contain that suffix.
+        If values follow the key, a cursor can be between two results that share a suffix; the spans
+        then contain that suffix.
         """
         starts, ends = self.base(start.after), b"" if end is None else self.base(end.after)
         is_cut = starts != start.after

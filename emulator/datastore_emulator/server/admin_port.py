@@ -1,6 +1,6 @@
 """The admin port: HTTP commands for tests and people, alongside the API.
 
-Owns the paths of the admin port and their actions; the API's port answers some of them.
+Owns the paths of the admin port and their actions; the API's port also answers some of these paths.
 `http_server` admits only programs on this machine and the emulator's own pages to the admin port,
 so no request needs a password.
 
@@ -36,7 +36,7 @@ from datastore_emulator.server import admin_rest, http_server, rest_api
 JSON = "application/json"
 _MAX_BODY = 1024 * 1024
 
-# The commands of Google's emulators, which the API's port answers too.
+# The commands that Google's emulators also have; the API's port answers them as well.
 COMMON = frozenset({"/", "/reset", "/shutdown"})
 
 _Answer = Callable[[http_server.Request], http_server.Response]
@@ -50,7 +50,8 @@ class AdminPort:
         shut_down: A function that makes the process end soon, for `/shutdown`.
         clock: The engine's clock if tests can move it, else None.
         api: The Datastore Admin API for the engine; None uses an API without exports.
-        commands: The paths of the commands to answer; None answers all, and the data browser.
+        commands: The paths of the commands to answer; None answers all commands and the data
+        browser.
     """
 
     def __init__(

@@ -5,7 +5,8 @@
     GET          /v1/projects/P/operations       GET, DELETE  /v1/projects/P/operations/ID
     POST         /v1/projects/P/operations/ID:cancel, :wait
 
-Owns the mapping of paths and methods to RPCs, and the query parameters. Bodies are JSON.
+Owns the mapping of paths and methods to RPCs, and the names of the query parameters. Bodies are
+JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from datastore_emulator import errors
 from datastore_emulator.admin_api import admin_service
 from datastore_emulator.server import http_server, rest_api
 
-_MAX_BODY = 2 * 1024 * 1024  # Above the service's own limit, for which it answers INVALID_ARGUMENT
+_MAX_BODY = 2 * 1024 * 1024  # Above the service's own limit, which gives INVALID_ARGUMENT
 _SEGMENT = "[^/]+"
 # Method, path, RPC, and the field that receives the body ("*" means the whole message).
 _RULES = tuple(
@@ -86,7 +87,7 @@ def _read_body(request: http_server.Request, message: Any, body: str) -> None:
 
 
 def _read_query(request: http_server.Request, message: Any) -> None:
-    """Read the query parameters, which are the message's fields in either spelling."""
+    """Read the query parameters: the message's fields, with names in either spelling."""
     by_name = {
         name: field
         for field in message.DESCRIPTOR.fields

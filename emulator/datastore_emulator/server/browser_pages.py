@@ -24,7 +24,7 @@ from datastore_emulator.server import browser_styles, data_browser, http_server
 
 HTML = "text/html; charset=utf-8"
 _PREVIEW = 80  # Maximum number of characters of a value in a list.
-_BLOB_PREVIEW = 64  # Bytes.
+_BLOB_PREVIEW = 64  # Maximum number of bytes.
 _COLUMNS = 4  # Number of properties that a list shows for each entity.
 
 

@@ -1,6 +1,6 @@
-"""The data browser's style sheet: one column, light and dark, also for phones.
+"""The data browser's style sheet: one column, light and dark, suitable for phones.
 
-A table that is wider than the screen scrolls by itself; the page does not scroll sideways.
+A table that is wider than the screen scrolls on its own; the page does not scroll sideways.
 """
 
 CSS = """

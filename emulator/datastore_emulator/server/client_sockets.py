@@ -1,4 +1,4 @@
-"""Cutting a client's connection, for fault plans.
+"""Cut a client's connection, for fault plans.
 
 Owns the search for the socket of a named peer. A gRPC server can refuse a call but cannot go
 silent, so the effect of a dead network must be simulated at the socket, below gRPC. `shutdown` ends

@@ -1,4 +1,4 @@
-"""The data browser's queries: kinds, entities and indexes of a data file, with counts and in pages.
+"""The data browser's queries: kinds, entities and indexes of a data file, with counts and paging.
 
 The data browser reads one snapshot, changes nothing, and is not part of the API. Each page scans
 the entries that it counts.
@@ -14,8 +14,8 @@ from datastore_emulator import protobufs
 from datastore_emulator.encoding import indexes, keys, values
 from datastore_emulator.storage import row_reader
 
-PAGE = 50  # Entities.
-_MAX_SHOWN = 20  # Entries of one index.
+PAGE = 50  # Entities per page.
+_MAX_SHOWN = 20  # Maximum number of entries shown of one index.
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntity:
-    """One entity, with its encoded key, and its times in microseconds."""
+    """One entity, its encoded key, and its times in microseconds."""
 
     key: bytes
     entity: protobufs.Entity
@@ -111,7 +111,7 @@ def entries(reader: row_reader.RowReader, stored: StoredEntity) -> list[IndexEnt
 
 
 def sizes(reader: row_reader.RowReader) -> list[IndexSize]:
-    """Return all non-empty indexes, by partition and definition, also those not made yet."""
+    """Return all non-empty indexes, by partition and definition, including indexes not yet made."""
     listed = [
         IndexSize(keys.decode(partition)[0], indexes.decode(code), number, size)
         for partition, code, number, size in reader.index_sizes()
@@ -128,7 +128,7 @@ def sizes(reader: row_reader.RowReader) -> list[IndexSize]:
 def _computed_sizes(
     reader: row_reader.RowReader, partition: keys.Partition, kind: str
 ) -> Iterator[IndexSize]:
-    """Yield the built-in indexes of a kind's properties, as large as they are when made."""
+    """Yield the built-in indexes of a kind's properties, with the sizes that they would have."""
     totals: dict[str, list[int]] = {}
     for path, indexed in reader.indexed_values(partition, kind):
         for name, column in indexed.items():

@@ -1,8 +1,8 @@
 """A plaintext server: the API for other programs, as gRPC and HTTP on one port.
 
-gRPC listens on a loopback port of its own, to which `shared_port` connects. The server's thread
-pool does not count requests that wait for a transaction, so waiting requests never prevent the
-awaited commit from running.
+gRPC listens on its own loopback port, to which `shared_port` connects. The limit of the server's
+thread pool does not count requests that wait for a transaction. Waiting requests therefore never
+prevent the awaited commit from running.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from datastore_emulator.server import admin_port, client_sockets, http_server, s
 
 SERVICE = "google.datastore.v1.Datastore"
 THREADS = 128  # Maximum number of requests that run at the same time.
-_RECEIVE_BYTES = 64 * 1024 * 1024  # Above the engine's limit, which the engine itself reports.
+_RECEIVE_BYTES = 64 * 1024 * 1024  # Above the engine's limit, so that the engine reports the error.
 _GRACE = 2.0  # Seconds that running requests get to finish when the server stops.
 
 
@@ -142,7 +142,8 @@ def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[An
 def _parse(method: str, raw: bytes) -> protobufs.Request:
     """Parse a request.
 
-    If gRPC parsed it, a failure would give INTERNAL, which clients retry for several seconds.
+    If gRPC parsed the request, a failure would give INTERNAL, which clients retry for several
+    seconds.
     """
     try:
         parsed: protobufs.Request = protobufs.REQUESTS[method].FromString(raw)

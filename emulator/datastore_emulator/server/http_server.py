@@ -1,17 +1,19 @@
 """An HTTP/1.1 server: sockets, bodies, and checks of the sender.
 
 The server builds on the standard library's HTTP server, which starts in milliseconds, uses one
-thread per connection, and is not safe for untrusted clients. This module keeps such clients out.
-The server listens only on loopback addresses, unless the user has chosen another one for the API
-(`shared_port`). The remaining risk is a browser, through which any web page could send requests:
+thread per connection, and is not safe when untrusted clients can connect. This module keeps
+untrusted clients out. The server listens only on loopback addresses, unless the user has chosen a
+different address for the API (`shared_port`). The remaining risk is a browser, through which any
+web page could send requests. The following checks refuse such requests:
 
 - The Host header reveals a page whose own host name resolves to 127.0.0.1 (DNS rebinding).
-- Origin or Sec-Fetch-Site, which scripts cannot set, reveals a page of a different origin; programs
-  such as curl send neither header. Where every Host is accepted, both headers are refused.
+- Origin or Sec-Fetch-Site, which scripts cannot set, reveals a page of a different origin. Programs
+  such as curl send neither header. If the server accepts every Host, it refuses requests with
+  Origin or Sec-Fetch-Site.
 
-Responses contain no CORS header, so pages of other origins cannot read them. If a request's body
-was not read to its end, the connection is closed, because the rest of the body must not be parsed
-as a new request.
+Responses contain no CORS header, so pages of other origins cannot read the responses. If a
+request's body was not read to its end, the connection is closed, because the rest of the body must
+not be parsed as a new request.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ _logger = logging.getLogger(__name__)
 
 
 class BadRequest(Exception):
-    """An invalid request, with the HTTP status of the answer."""
+    """An invalid request; contains the HTTP status of the answer."""
 
     def __init__(self, message: str, status: int = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(message)
@@ -95,7 +97,7 @@ class Response:
     content: bytes | Iterator[bytes]
     status: int = HTTPStatus.OK
     content_type: str = TEXT
-    after: Callable[[], None] | None = None  # Called after the response has been sent
+    after: Callable[[], None] | None = None  # Runs after the response has been sent
 
 
 Handler = Callable[[Request], Response]
@@ -103,9 +105,9 @@ Handler = Callable[[Request], Response]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A function that answers requests, and the names in Host headers by which it is reached.
+    """A function that answers requests, and the host names under which clients reach it.
 
-    None accepts every name, but no request of a browser.
+    With `hosts` None, every Host header is accepted, but no request from a browser.
     """
 
     handle: Handler
@@ -260,7 +262,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _send_parts(self, parts: Iterator[bytes]) -> None:
         """Send chunks.
 
-        A response that fails midway lacks the last chunk, so no client accepts it.
+        If a response fails midway, its last chunk is missing, so no client accepts the response.
         """
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -328,15 +330,15 @@ def start(handle: Handler, port: int) -> HttpServer:
     except (OSError, OverflowError) as error:
         raise OSError(f"cannot listen on 127.0.0.1:{port}: {error}") from error
     servers = [first]
-    # This address is optional: the machine may lack IPv6, or another program may use the port on
-    # ::1.
+    # The IPv6 address is optional: the machine may lack IPv6, or another program may use the port
+    # on ::1.
     with contextlib.suppress(OSError):
         servers.append(Server(socket.AF_INET6, ("::1", first.server_port), site))
     return serve(servers)
 
 
 def serve(servers: Sequence[Server]) -> HttpServer:
-    """Start to serve at all addresses of one port."""
+    """Start serving at all addresses of one port."""
     for server in servers:
         threading.Thread(
             target=server.serve_forever, args=(0.05,), name="http server", daemon=True

@@ -1,7 +1,7 @@
 """The API over HTTP: `POST /v1/projects/{project}:{method}`, as JSON or protobuf.
 
 Owns the encoding of requests, responses and errors; the engine handles the requests. Bodies use
-proto3's JSON mapping; an error is a google.rpc.Status with the HTTP status that Datastore
+proto3's JSON mapping. An error is a google.rpc.Status, sent with the HTTP status that Datastore
 documents. A body with any other Content-Type is refused; the server never guesses the type.
 """
 
@@ -21,7 +21,7 @@ from datastore_emulator.server import http_server
 PREFIX = "/v1/projects/"
 JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
-_MAX_BODY = 64 * 1024 * 1024  # Above the engine's own limit, for which it answers INVALID_ARGUMENT
+_MAX_BODY = 64 * 1024 * 1024  # Above the engine's own limit, which gives INVALID_ARGUMENT
 _PATH = re.compile(r"/v1/projects/([^/:]+):([A-Za-z]+)")
 _METHODS = {name[0].lower() + name[1:]: name for name in protobufs.REQUESTS}
 

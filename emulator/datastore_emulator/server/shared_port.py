@@ -1,8 +1,8 @@
 """One port for gRPC and HTTP, so that a single address serves every client.
 
-Owns the listening sockets. A connection that begins with the preface of HTTP/2 belongs to gRPC and
-is passed on, byte for byte, to gRPC's own port on the loopback address; any other connection speaks
-HTTP/1.1 and is served here.
+Owns the listening sockets. A connection that begins with the preface of HTTP/2 belongs to gRPC; its
+bytes are passed unchanged to gRPC's own port on the loopback address. Any other connection speaks
+HTTP/1.1 and is served by this module.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 from datastore_emulator.server import http_server
 
-_PREFACE = b"PRI"  # No method of HTTP/1.1 begins like this.
-_PATIENCE, _ENDLESS = struct.pack("ll", 60, 0), struct.pack("ll", 0, 0)  # timeval
+_PREFACE = b"PRI"  # No HTTP/1.1 method begins with these bytes.
+_PATIENCE, _ENDLESS = struct.pack("ll", 60, 0), struct.pack("ll", 0, 0)  # As struct timeval
 _CHUNK = 256 * 1024
-_ATTEMPTS = 20  # To find a port that is free at every address.
+_ATTEMPTS = 20  # Attempts to find a port that is free at every address.
 _ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # For example, the machine lacks IPv6.
 
 
@@ -51,7 +51,8 @@ class _Server(http_server.Server):
 
 def _is_grpc(client: socket.socket) -> bool:
     """Look at a connection's first bytes without taking them."""
-    # The kernel waits for all three bytes; a timeout of Python would end its waiting at the first.
+    # The kernel waits until all three bytes have arrived. With a timeout set in Python, the call
+    # would return after the first byte.
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _PATIENCE)
     first = client.recv(len(_PREFACE), socket.MSG_PEEK | socket.MSG_WAITALL)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _ENDLESS)
@@ -70,11 +71,11 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def start(host: str, port: int, site: http_server.Site, backend: int) -> http_server.HttpServer:
-    """Listen on the same port at every address of a host; port 0 picks a free one.
+    """Listen on the same port at every address of a host; port 0 picks a free port.
 
-    Each address is bound by itself: a client may connect to any of them, and must not reach another
-    program at one. Port 0 is tried again if it leads to a port that another program uses at a
-    further address.
+    Each address gets its own socket: a client may connect to any of the addresses, and must not
+    reach another program at one of them. With port 0, the function tries again if another program
+    already uses the picked port at one of the addresses.
 
     Args:
         host: The name or address to listen on.

@@ -1,15 +1,16 @@
 """The background checkpoint: a thread that copies the log into the data file.
 
-By default, SQLite checkpoints in a COMMIT once the log has 1,000 pages, and in every further COMMIT
-while readers prevent the log from starting again. All other writers wait meanwhile. Here, a commit
-only counts its rows. After `ROWS` rows, a thread of the process runs a passive checkpoint, which
-waits for no lock and delays no reader or writer.
+By default, SQLite runs a checkpoint in a COMMIT once the log has 1,000 pages. While readers prevent
+the log from restarting, SQLite runs one in every further COMMIT. All other writers wait for this
+checkpoint. In this engine, a commit only counts its rows. After `ROWS` rows, a thread of the
+process runs a passive checkpoint, which waits for no lock and delays no reader or writer.
 
-Correctness does not depend on this checkpoint: SQLite reads from the log what the file does not
-contain yet, and a failure never fails a commit. The log stays small without it too: if no thread
-can start, or if the thread is slower than the commits, SQLite checkpoints in a COMMIT once the log
-has `LARGE` bytes, and `write_ahead_log` empties the log. A thread ends with its checkpoint, so an
-idle engine has no thread and no additional connection, and a forked child starts its own thread.
+Correctness does not depend on this checkpoint: SQLite reads from the log whatever the file does not
+contain yet, and a failed checkpoint never fails a commit. The log stays small even without the
+background checkpoint. If no thread can start, or if the thread is slower than the commits, SQLite
+runs a checkpoint in a COMMIT once the log has `LARGE` bytes, and `write_ahead_log` empties the log.
+A thread ends when its checkpoint ends, so an idle engine has no thread and no additional
+connection, and a forked child starts its own thread.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import sqlite3
 import threading
 from collections.abc import Callable
 
-LARGE = 64 * 1024 * 1024  # Bytes of a log that must not grow further.
-_PAGE = 4096  # Bytes, SQLite's default.
+LARGE = 64 * 1024 * 1024  # Size in bytes above which a COMMIT also runs a checkpoint.
+_PAGE = 4096  # SQLite's default, in bytes.
 THREAD = "checkpoint"  # The name of the thread.
 ROWS = 3000  # Changed rows after which a checkpoint is due: about 4,000 pages, or 16 MB.
 
@@ -44,7 +45,7 @@ class BackgroundCheckpoint:
         self._thread: threading.Thread | None = None
 
     def count(self, rows: int) -> None:
-        """Count the rows that a commit has changed, and start a checkpoint if it is due."""
+        """Count the rows that a commit has changed; if a checkpoint is due, start it."""
         with self._lock:
             self._rows += rows
             if self._rows < ROWS or self._thread is not None:
@@ -75,7 +76,7 @@ class BackgroundCheckpoint:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _is_due(self) -> bool:
-        """Return whether a checkpoint is due, and count from zero if so; else end the thread."""
+        """If a checkpoint is due, restart the count and return True; otherwise, end the thread."""
         with self._lock:
             is_due = self._rows >= ROWS
             if is_due:

@@ -1,19 +1,19 @@
 """Opening, creating and checking the data file.
 
-Owns the connection settings, the creation and upgrade of files, and the translation of SQLite's
-errors into the engine's errors. Opening refuses a file of a different program, a file with a newer
-format, and a file with immediately visible damage; the error names the file. Other damage is found
-when a damaged row is read, or by `inspection`: a full check at every opening would cost as much as
-reading the whole file.
+Owns the connection settings, the creation and upgrade of files, and the conversion of SQLite's
+errors to the engine's errors. Opening refuses a file of a different program, a file with a newer
+format, and a file with obvious damage; the error names the file. Other damage is found when a
+damaged row is read, or by `inspection`. A full check at every opening would cost as much as reading
+the whole file.
 
 Invariant: In durable mode, a commit is on disk before it is acknowledged, which WAL mode with
 synchronous=FULL guarantees
 (test_power_loss.py::test_a_power_loss_at_any_moment_loses_no_acknowledged_commit).
 
-This mode also syncs the log before each checkpoint and the file after each checkpoint. The folder
-of a new file is synced too. Creation and upgrade are one SQLite transaction each, so killing the
-process midway leaves the file unchanged. Only SQLite opens the file, because closing any other
-descriptor of the file would drop this process's locks on it.
+Durable mode also syncs the log before each checkpoint and the file after each checkpoint. The
+folder of a new file is synced too. The creation or upgrade of a file is one SQLite transaction, so
+killing the process midway leaves the file unchanged. Only SQLite opens the file, because closing
+any other descriptor of the file would drop this process's locks on it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _WAL_BYTES = 64 * 1024 * 1024  # A larger log is truncated to this size
 class Durability(enum.StrEnum):
     """The failures that an acknowledged commit survives."""
 
-    DURABLE = "durable"  # A crash of the process or the machine, and a power loss.
-    FAST = "fast"  # Only the end of the process; a power loss can lose or damage the file.
+    DURABLE = "durable"  # A crash of the process or the machine, or a power loss.
+    FAST = "fast"  # Only a crash of the process; a power loss can lose or damage the file.
 
 
 _SYNCHRONOUS = {Durability.DURABLE: "FULL", Durability.FAST: "OFF"}
@@ -62,7 +62,7 @@ def connect(
     )
     try:
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-        connection.execute("PRAGMA fullfsync = 1")  # On macOS, fsync alone does not reach the disk
+        connection.execute("PRAGMA fullfsync = 1")  # On macOS, fsync alone is not enough
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute("PRAGMA secure_delete = ON")  # Overwrite deleted data with zeros.
@@ -89,7 +89,8 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
                 current = read_format(connection, path)
                 if current:
                     _refuse_torn_end(connection, path)
-                # A restore may have replaced the file while this process waited for its lock.
+                # Use the connection only if no restore replaced the file while this process waited
+                # for the lock.
                 if before in (None, _inode(path)):
                     _prepare(connection, path, now, current)
                     break
@@ -100,8 +101,8 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
 def _refuse_torn_end(connection: sqlite3.Connection, path: str) -> None:
     """Refuse a file whose last page is incomplete: SQLite would read the missing part as zeros.
 
-    After a power loss during a checkpoint, a file that has a log may end with an incomplete page;
-    the log then still contains the whole page.
+    After a power loss during a checkpoint, a file with a log may end with an incomplete page. That
+    page is still complete in the log.
     """
     page: int = connection.execute("PRAGMA page_size").fetchone()[0]
     if _size(path) % page and not _size(f"{path}-wal"):
@@ -144,8 +145,8 @@ def _with_log(connection: sqlite3.Connection) -> str:
     """Switch the file to WAL mode, which persists in the file, and return its journal mode.
 
     A new or copied file is not in WAL mode yet. The switch requires exclusive access to the file.
-    If another process is switching or writing at that moment, SQLite refuses immediately, because a
-    process that already holds a lock does not wait for a second lock. This function then retries.
+    If another process is switching or writing at that moment, SQLite refuses immediately, because
+    SQLite never waits for a second lock while it holds one. This function then tries again.
     """
     until = time.monotonic() + BUSY_SECONDS
     mode = ""
@@ -161,7 +162,7 @@ def _with_log(connection: sqlite3.Connection) -> str:
 
 
 def checkpoint(connection: sqlite3.Connection) -> bool:
-    """Move the log into the file and truncate it; return False if other connections use it."""
+    """Move the log into the file and truncate the log; return False if other connections use it."""
     connection.execute("PRAGMA busy_timeout = 0")  # A checkpoint is not worth waiting for
     try:
         busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -195,7 +196,7 @@ def read_format(connection: sqlite3.Connection, path: str) -> int:
 
 @contextlib.contextmanager
 def _one_view(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run several statements against the same state of the file."""
+    """Make several statements see the same state of the file."""
     if connection.in_transaction:
         yield
         return
@@ -222,7 +223,7 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
         os.close(folder)
 
 
-# The error to raise for each SQLite error code; its text precedes SQLite's own.
+# For each SQLite error code, the error to raise and the text before SQLite's own message.
 _UNAVAILABLE = (errors.Unavailable, "The data file is busy")
 _FULL = (errors.DiskFull, "The disk is full, so the data file cannot grow")
 _DAMAGED = (errors.Damaged, "The data file is damaged")
@@ -245,7 +246,8 @@ _REFUSALS = {
     sqlite3.SQLITE_PERM: _CLOSED,
     sqlite3.SQLITE_IOERR: (errors.Unwritable, "The data file cannot be read or written"),
 }
-# The same for the other files next to the data file, by errno. All others are Unwritable.
+# The errors to raise for the other files next to the data file, by errno. Any other errno means
+# Unwritable.
 _FILE_REFUSALS: dict[int | None, type[errors.DatastoreError]] = {
     errno.ENOSPC: errors.DiskFull,
     errno.EDQUOT: errors.DiskFull,
@@ -258,8 +260,8 @@ _FILE_REFUSALS: dict[int | None, type[errors.DatastoreError]] = {
 def refusal(fault: BaseException) -> errors.DatastoreError | None:
     """Return the error to raise for a file or machine fault, or None for other faults."""
     if isinstance(fault, UnicodeDecodeError):
-        # Stored text is UTF-8. SQLite quotes damaged text in its messages, which then cannot be
-        # decoded.
+        # Stored text is UTF-8, but damaged text may not be. SQLite quotes the damaged text in its
+        # message, and the message then cannot be decoded.
         return errors.Damaged(f"The data file is damaged: {fault}.")
     code = getattr(fault, "sqlite_errorcode", None)
     if code is None:
@@ -279,7 +281,7 @@ def file_refusal(what: str, error: OSError) -> errors.DatastoreError:
 
 
 def _are_files_used_up() -> bool:
-    """Return whether this process cannot open any file; SQLite does not tell why it failed."""
+    """Return whether this process cannot open any file; SQLite does not report that reason."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError:
@@ -288,7 +290,7 @@ def _are_files_used_up() -> bool:
 
 
 class _Translating:
-    """A context manager that raises SQLite's errors as the engine's errors.
+    """A context manager that converts SQLite's errors to the engine's errors.
 
     The context manager is stateless, so one instance suffices.
     """
@@ -309,7 +311,7 @@ translating = _Translating()
 
 
 def _reason(path: str, fault: Exception) -> str:
-    """Return why a file cannot be opened, because SQLite does not say it."""
+    """Return why a file cannot be opened, because SQLite does not report the reason."""
     folder = Path(path).parent
     if not folder.is_dir():
         return f"There is no folder {folder}."
@@ -317,13 +319,14 @@ def _reason(path: str, fault: Exception) -> str:
 
 
 # The exceptions that reading a damaged row can raise, for example because of a NULL in place of
-# bytes: SQLite has no checksums and stores the type of each value in the row.
+# bytes. SQLite stores the type of each value in the row, and has no checksums that would reveal the
+# damage.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
 @contextlib.contextmanager
 def translating_at_opening(path: str) -> Iterator[None]:
-    """Translate errors, name the file, and use FAILED_PRECONDITION if a retry cannot help."""
+    """Convert errors, name the file, and use FAILED_PRECONDITION if a retry cannot help."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as fault:
@@ -333,7 +336,7 @@ def translating_at_opening(path: str) -> Iterator[None]:
             raise errors.FailedPrecondition(f"{path}: {_reason(path, fault)}") from fault
         raise type(known)(f"{path}: {known.message}") from fault
     except (errors.Damaged, errors.ResourceExhausted, errors.Unavailable) as known:
-        # An inner block has translated this error, but does not know the file's name.
+        # An inner block has converted this error, but that block does not know the file's name.
         if path in known.message:
             raise
         raise type(known)(f"{path}: {known.message}") from known

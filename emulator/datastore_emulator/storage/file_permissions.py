@@ -17,15 +17,15 @@ from pathlib import Path
 
 FILE = 0o600
 FOLDER = 0o700
-_OTHERS = 0o077  # The permission bits of the group and of all others
+_OTHERS = 0o077  # The permission bits for the group and for all other users
 _BESIDE = ("", "-wal", "-shm", "-journal", "-pause", "-turn", "-locks")
 
 
 def create(path: str) -> None:
-    """Create an empty data file that only its owner can read, unless the path exists.
+    """Create an empty data file that only its owner can read, unless the path already exists.
 
     The file gets its name only after its descriptor is closed, so no process can lock the file
-    earlier.
+    while the descriptor is open.
     """
     if os.path.lexists(path):
         return
@@ -44,7 +44,7 @@ def create(path: str) -> None:
 
 
 def restrict(path: str) -> list[str]:
-    """Restrict a data file and its log files to their owner.
+    """Restrict access to a data file and its log files to their owner.
 
     Return the paths whose permissions could not be changed.
     """
@@ -62,7 +62,7 @@ def restrict(path: str) -> list[str]:
 
 
 def give_to_owner(descriptor: int, folder: Path) -> None:
-    """Give a file that root created to the owner of its folder, who must be able to read it."""
+    """If root created a file, give it to the owner of its folder, who must be able to read it."""
     if os.geteuid() == 0:
         there = folder.stat()
         os.fchown(descriptor, there.st_uid, there.st_gid)

@@ -1,21 +1,21 @@
-"""The file store: snapshots of the data file, and commits to it.
+"""The file store: opens snapshots of the data file, and commits to it.
 
 Owns the database connections of a process. `schema` defines the tables, `data_file` opens files and
-translates their faults, and `group_commit` begins and ends SQLite transactions.
+converts their errors, and `group_commit` begins and ends SQLite transactions.
 
 Invariant: Replaced and deleted data is overwritten in the file and, without history, removed from
 the log, which contains older states of pages
 (test_erasure.py::test_deleted_data_is_in_no_byte_a_minute_later).
 
-The log is emptied `LOG_SECONDS` after a commit: by the next request that finds the log unused, or
-by the next commit, which asks other processes to pause. After a fault, the connection is closed and
-never used again, so the engine recovers as soon as the machine does. At least one connection stays
-open, which shows other processes that the file is in use. Connections never cross a fork. Idle
-connections are closed before the fork (`close_idle` explains why). The child abandons the other
-connections without closing them, because closing them would release the parent's locks.
+The log is emptied `LOG_SECONDS` after a commit. Either the next request that finds the log unused
+does so, or the next commit, which asks other processes to pause. After a fault, the connection is
+closed and never used again, so the engine recovers as soon as the machine does. At least one
+connection stays open, so other processes can see that the file is in use. Connections never cross a
+fork. Idle connections are closed before the fork (`close_idle` explains why). The child abandons
+the other connections without closing them, because closing them would release the parent's locks.
 
-An in-memory engine uses a private temporary file, which is removed at the end, because SQLite's own
-in-memory databases have no snapshots.
+An in-memory engine uses a private temporary file and removes it at the end. SQLite's own in-memory
+databases are not used, because they have no snapshots.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from datastore_emulator.storage import (
     writer_lock,
 )
 
-MAX_SNAPSHOTS = 512  # Open snapshots; each uses a connection and two file descriptors.
-_MAX_IDLE = 64  # Connections that are kept open for later snapshots.
-LOG_SECONDS = 60  # How long older states stay in the log if no history is kept.
+MAX_SNAPSHOTS = 512  # Open at the same time; each uses a connection and two file descriptors.
+_MAX_IDLE = 64  # Maximum number of connections kept open for later snapshots.
+LOG_SECONDS = 60  # How long the log keeps older states if there is no history.
 _LOG_AGAIN = 1_000_000  # Microseconds until the next attempt if the log was in use.
-_MOMENTS = 4  # Past moments whose computed index entries are cached.
+_MOMENTS = 4  # Number of past moments whose computed index entries are cached.
 _WRITER_CACHE_KIB = 65_536  # Only bulk loads fill this cache: each batch touches all indexes.
 
 
@@ -83,7 +83,7 @@ _Read = TypeVar("_Read")
 
 
 class _Borrowed(Generic[_Kind]):
-    """A snapshot for the duration of one request.
+    """A snapshot that is open for the duration of one request.
 
     Every read uses this class; a generator would be slower.
     """
@@ -115,8 +115,8 @@ class _Connections:
     def __init__(self, connect: Callable[[], sqlite3.Connection], path: str) -> None:
         self.idle: list[sqlite3.Connection] = []
         self.turn = group_commit.WriteTurn(connect, writer_lock.WriterLock(path))
-        # A list is faster than a semaphore, which takes longer than a small read; append and pop
-        # are atomic too.
+        # A list is faster than a semaphore, which takes longer than a small read. Appending and
+        # popping are atomic too.
         self.snapshots_left = [None] * MAX_SNAPSHOTS
         self.definitions: row_reader.Definitions | None = None
 
@@ -136,8 +136,8 @@ class FileStore:
     ) -> None:
         self._now = now
         self._history = history_seconds * 1_000_000
-        self._log_due: int | None = None  # Time at which to empty the log, in microseconds.
-        self._read_up_to = 0  # The latest moment that was read and is newer than the last commit.
+        self._log_due: int | None = None  # Time in microseconds at which to empty the log.
+        self._read_up_to = 0  # The latest moment after the last commit at which data was read.
         self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.PastEntries)
         self._remove: Callable[[], object] | None = None
         self._durability = durability
@@ -225,14 +225,14 @@ class FileStore:
             self._merge_log()
 
     def _merge_log(self) -> None:
-        """Merge the log into the file if no process uses it any more.
+        """Merge the log into the file if no process uses the file any more.
 
-        SQLite does that for the last connection, but processes that close the file at the same time
-        may each leave it to the other.
+        SQLite merges the log when the last connection closes. If processes close the file at the
+        same time, however, each may leave the merge to another.
         """
         has_log = last_commit.log_of(self.path) != last_commit.NO_LOG
         with contextlib.suppress(sqlite3.Error, errors.FailedPrecondition):
-            # SQLite would create a file that was moved away, and remove its log.
+            # If the file was moved away, SQLite would create a new one and remove the log.
             if has_log and Path(self.path).exists():
                 last_commit.check(self.path)
                 data_file.connect(self.path, self._durability, wait=0).close()
@@ -245,7 +245,7 @@ class FileStore:
     def begin_past(self, moment: int) -> PastSnapshot:
         """Open a snapshot of an earlier moment, in microseconds.
 
-        The caller must pass it to `end_snapshot`.
+        The caller must pass the snapshot to `end_snapshot`.
 
         Raises:
             errors.InvalidArgument: The moment is in the future, or its history is not kept.
@@ -285,7 +285,7 @@ class FileStore:
             raise
 
     def end_snapshot(self, snapshot: Snapshot) -> None:
-        """Release a snapshot's connection."""
+        """Release the connection of a snapshot."""
         connection = snapshot.connection
         self._give_back(connection, is_sound=snapshot.is_sound and _is_rolled_back(connection))
 
@@ -298,7 +298,7 @@ class FileStore:
         return self._run_statement(lambda connection: row_reader.version(connection, key))
 
     def last_change(self) -> row_reader.LastChange:
-        """Read the file's last change, by any process."""
+        """Read the file's last change by any process."""
         return self._run_statement(row_reader.last_change)
 
     def _run_statement(self, read: Callable[[sqlite3.Connection], _Read]) -> _Read:
@@ -348,11 +348,11 @@ class FileStore:
 
     @contextlib.contextmanager
     def write(self, *, may_share: bool = False) -> Iterator[row_writer.RowWriter]:
-        """Run the block as one commit, which is on disk at the end; an exception undoes it all.
+        """Run the block as one commit, which is on disk afterward; an exception undoes it all.
 
         Args:
-            may_share: Whether the commit may share its disk sync with others; it must be short and
-                change only entities.
+            may_share: Whether the commit may share its disk sync with other commits. Such a commit
+                must be short and change only entities.
         """
         fault_plans.point("commit.begin")
         turn = self._connections.turn
@@ -404,7 +404,7 @@ class FileStore:
     def _definitions(
         self, connection: sqlite3.Connection, generation: int
     ) -> row_reader.Definitions:
-        """Return the index definitions that a connection sees; other processes may change them."""
+        """Return the index definitions that a connection sees; other processes may change these."""
         known = self._connections.definitions
         if known is not None and known.generation == generation:
             return known

@@ -1,12 +1,12 @@
 """Group commit: one writer per process, whose waiting commits share a disk sync.
 
 Owns the writer's connection, the lock that decides which thread may use it (the writer's turn), and
-the beginning and end of a SQLite transaction. A small commit spends most of its time on the disk
-sync. Therefore a commit that finishes while other threads wait for the turn leaves its transaction
-open for them. Each commit is a *part*, which is a savepoint of that transaction, and a single
-COMMIT puts all parts on disk. If no other thread waits, a commit ends its transaction immediately,
-without a savepoint. From before its BEGIN until after its end, a transaction also holds the turn of
-all processes (`writer_lock`).
+the beginning and end of a SQLite transaction. A small commit spends most of its time waiting for
+the disk sync. Therefore, if other threads wait for the turn when a commit finishes, the commit
+leaves its transaction open for them. Each commit is a *part*, which is a savepoint of that
+transaction, and a single COMMIT puts all parts on disk. If no other thread waits, a commit ends its
+transaction immediately, without a savepoint. From before its BEGIN until after its end, a
+transaction also holds the turn among all processes (`writer_lock`).
 
 Invariant: A part takes effect only when its block has ended without an error and the group's COMMIT
 has succeeded; until then, no caller gets an answer, no lock is released, no commit is metered, and
@@ -17,15 +17,15 @@ If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, 
 closed and every part raises an error. The cause of such a failure is the file or the machine, never
 a single part. A part that fails on its own rolls back only its own savepoint, and raises its error
 only after the group has ended; if the group failed too, the part raises the group's error instead.
-The reason is that an earlier part may have caused the refusal (an entity that exists, a changed
-read), and no caller may learn of that part before it is on disk.
+The reason is that an earlier part may have caused the error (by creating the entity, or by changing
+what was read), and no caller may learn of that part before it is on disk.
 
-A part sees the earlier parts of its group, except the failed ones, so validation and versions are
-the same as for separate commits in sequence. The process that is next in line waits for at most
-`MOST` small parts, or for the parts that begin within `LONGEST` seconds, plus one disk sync. A
-commit that can take long (an import), or that changes data on which parts depend (indexes, a
-reset), has its own transaction. The thread that has the turn ends the group; if no thread takes the
-turn for a while, one of the group's parts ends it. A fault plan that delays a part also delays the
+A part sees the earlier parts of its group that did not fail, so validation and versions are the
+same as for separate commits in sequence. The process that is next in line waits for at most `MOST`
+small parts, or for the parts that begin within `LONGEST` seconds, plus one disk sync. A commit that
+can take long (an import), or that changes data on which other parts depend (indexes, a reset), has
+its own transaction. The thread that has the turn ends the group. If no thread takes the turn for a
+while, one of the group's parts ends the group. A fault plan that delays a part also delays the
 part's group.
 """
 
@@ -48,8 +48,9 @@ _NAP = 0.1  # Seconds after which a part checks again whether it must end the gr
 class Part:
     """One commit in a group.
 
-    `remember` is called once the part is on disk, during the writer's turn. It must not fail.
-    `version` is the version of the commit, or 0 if it must not be noted.
+    `remember` is called once the part is on disk, during the writer's turn. The function must not
+    fail. `version` is the version of the commit, or 0 if the commit must not be noted
+    (`last_commit`).
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -79,7 +80,7 @@ class WriteTurn:
     """The writer's turn, which decides which thread of this process may write.
 
     Args:
-        connect: Opens the writer's connection when it is needed.
+        connect: A function that opens the writer's connection when a commit needs it.
         processes: The lock of all processes that write to the file.
     """
 
@@ -89,7 +90,7 @@ class WriteTurn:
         self.connection: sqlite3.Connection | None = None
         self._connect = connect
         self._processes = processes
-        # Threads queue here and not in SQLite, because SQLite waits by sleeping, and some threads
+        # Threads queue for this lock and not in SQLite. SQLite waits by sleeping, so some threads
         # would never get a turn.
         self._lock = threading.Lock()
         self._guard = threading.Lock()
@@ -98,7 +99,7 @@ class WriteTurn:
 
     @contextlib.contextmanager
     def transaction(self, *, may_share: bool) -> Iterator[Part]:
-        """Run the block as one commit, which is on disk at the end; an exception undoes it all."""
+        """Run the block as one commit, which is on disk afterward; an exception undoes it all."""
         refusal: BaseException | None = None
         with self._holding():
             if not may_share:
@@ -125,7 +126,7 @@ class WriteTurn:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
-        """Take the turn of all processes, and end the transaction in progress, if any."""
+        """Take the turn among all processes, and end the transaction in progress, if any."""
         with self._holding():
             self._end()
             self._processes.acquire()
@@ -173,7 +174,7 @@ class WriteTurn:
             self._lock.release()
 
     def _wait(self) -> None:
-        """Wait for the turn, and count this thread among those for which a group stays open."""
+        """Wait for the turn; while threads wait, a commit leaves its group open for them."""
         with self._guard:
             self._awaited += 1
         try:
@@ -205,7 +206,7 @@ class WriteTurn:
         return self._group
 
     def _take_back(self, group: _Group, fault: BaseException) -> None:
-        """Undo a failed part, or the whole group after a file or machine fault."""
+        """Undo a failed part or, after a file or machine fault, the whole group."""
         if isinstance(fault, sqlite3.Error):
             self._lose(group, fault)
             return
@@ -243,7 +244,7 @@ class WriteTurn:
             if isinstance(fault, sqlite3.Error):
                 self._lose(group, fault)
                 return
-            # An interrupt arrived, either before or after the statement ran.
+            # An interrupt arrived, and the statement may or may not have run.
             if group.connection.in_transaction:
                 self._lose(group, fault)
             else:
@@ -252,7 +253,7 @@ class WriteTurn:
         self._has_happened(group)
 
     def _leave(self, version: int = 0) -> None:
-        """Give the turn to the next process, after the end of the transaction."""
+        """After the end of the transaction, give the turn to the next process."""
         self._group = None
         self._processes.release(version)
 
@@ -265,7 +266,7 @@ class WriteTurn:
             group.over.set()
 
     def _await(self, group: _Group) -> None:
-        """Wait until a group has ended; end it here if no other thread does."""
+        """Wait until a group has ended; if no other thread ends it, this thread does."""
         while not group.over.wait(_NAP):
             if self._lock.acquire(blocking=False):
                 try:

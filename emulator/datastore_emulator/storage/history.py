@@ -1,15 +1,15 @@
 """History: reading the file's state at an earlier moment.
 
-Owns the range of readable moments, and the reconstruction of the past from two sources: current
-rows that already existed at the moment, and `history` rows of entities that were changed or deleted
-later. The index entries of `history` rows are computed from the entities. Therefore a query of the
-past can use every index that exists today, and finds the data that the file contained at the
-moment.
+Owns the range of readable moments, and the reconstruction of the past. There are two sources:
+current rows that already existed at the moment, and `history` rows of entities that were changed or
+deleted later. The index entries of `history` rows are computed from the entities. Therefore a query
+of the past can use every index that exists today, and finds the data that the file contained at
+that moment.
 
 A read of the past costs as much as the same read of the present, plus a cost for the later changes
-in the kinds that it reads, which the batches of a query share. An entity's state at a moment is the
-current state if its version is not newer, or else the only revision that began before the moment
-and ended after it.
+in the kinds that it reads. The batches of a query share this cost. An entity's state at a moment is
+the current state if its version is not newer than the moment. Otherwise, it is the only revision
+that began at or before the moment and ended after it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def micros(timestamp: protobufs.Timestamp) -> int:
 
 
 def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
-    """Check that a moment can be read; `history` is the retention time in microseconds.
+    """Check that a moment can be read; `history` is the retention period in microseconds.
 
     Raises:
         errors.InvalidArgument: The moment is in the future, or is too old.
@@ -106,7 +106,7 @@ class PastReader(row_reader.RowReader):
         )
 
     def entity_by_id(self, entity_id: int) -> row_reader.Stored:
-        """Return the entity that an index entry names."""
+        """Return the entity to which an index entry belongs."""
         key = self._gone.keys.get(entity_id)
         if key is None:
             row = self._connection.execute(
@@ -127,7 +127,7 @@ class PastReader(row_reader.RowReader):
         self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[row_reader.Row]:
         """Yield the rows that an index had with low <= entry < high, in order, without entities."""
-        del with_entities  # An entry and its entity may come from different revisions
+        del with_entities  # An entry and its entity may belong to different revisions
         if name[1] is None:
             return heapq.merge(
                 (
@@ -138,7 +138,7 @@ class PastReader(row_reader.RowReader):
                 self._ended_revisions(low, high),
                 key=_entry_of,
             )
-        # An index without an id has no entries now, and possibly never had any.
+        # An index without an id has no current entries, and may never have had any.
         current = self._connection.execute(
             "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
             "WHERE index_id = ? AND entry >= ? AND entry < ? AND version <= ? ORDER BY entry",
@@ -178,7 +178,7 @@ class PastReader(row_reader.RowReader):
     def _compute_past_entries(
         self, name: tuple[bytes, bytes], known: int
     ) -> Iterator[row_reader.Row]:
-        """Yield the index rows of entities that existed then and changed after a version."""
+        """Yield the past index rows of entities that existed then and changed after a version."""
         index = indexes.decode(name[1])
         rows = self._connection.execute(
             "SELECT entity_id, key, proto FROM history WHERE key >= ? AND key < ? "

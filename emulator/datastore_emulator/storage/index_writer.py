@@ -1,13 +1,14 @@
-"""Writing the index entries of the data file, and making and dropping indexes.
+"""Write the index entries of the data file, and make and drop indexes.
 
-Owns index maintenance: changing an entity removes and adds entries, and new definitions fill or
-drop composite indexes.
+Owns index maintenance: a change to an entity removes and adds entries, and a new definition fills
+or drops composite indexes.
 
-Every kind has two built-in indexes for each property, which production maintains for all entities.
-A file in which `is_eager` is set does the same. In any other file, commits maintain only the
-built-in indexes listed in `built_ins`, because most of them are never read and each costs a row
-for every entity. A query that needs another one makes it first, in steps. A step is a commit of
-its own:
+Every kind has two built-in indexes for each property, which Google's service maintains for all
+entities. A file in which `is_eager` is set also maintains all of them. In any other file, commits
+maintain only the built-in indexes listed in `built_ins`, because most built-in indexes are never
+read and each costs a row for every entity. If a query needs another built-in index, the engine
+first makes this index, in steps. Each step is a separate commit. The row of an index in `built_ins`
+shows its state:
 
     (no row)      not maintained; the index has no entries
     filled_to     maintained; entities after this key may still lack their entries. Queries do not
@@ -15,13 +16,13 @@ its own:
     null          complete. If `is_asked` is not set, no query has asked for the index since the
                   file stopped maintaining all built-in indexes; `drop_unasked` may drop the index.
 
-An unchanged entry keeps its version, so a change does not abort a transaction that has read only
-that entry. Index ids that a commit assigns stay in `new_ids` until the commit. `index_updates`
-counts the entries of all built-in indexes, whether they are maintained or not. A kill between two
-steps leaves the index incomplete but correct up to `filled_to`; the next query continues from
-there. Any number of threads and processes may take steps for the same index. A filled entry has the
-version of its entity, and a step changes no version. Therefore reads of the past can use a new
-index, and filling an index aborts no transaction.
+An unchanged entry keeps its version, so changing the entity does not abort a transaction that has
+read only that entry. Index ids that a commit assigns stay in `new_ids` until the commit.
+`index_updates` counts the entries of all built-in indexes, whether they are maintained or not. A
+kill between two steps leaves the index incomplete but correct up to `filled_to`, from where the
+next query continues. Any number of threads and processes may take steps for the same index. A
+filled entry has the version of its entity, and filling changes no version. Therefore reads of the
+past can use a new index, and filling an index aborts no transaction.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datastore_emulator.encoding import indexes, keys
 from datastore_emulator.storage import read_sets, row_reader
 
-STEP_SECONDS = 0.02  # A step of filling a built-in index ends with the page that exceeds this time.
-PAGE = 100  # Entities in memory while an index is filled.
+STEP_SECONDS = 0.02  # A step of filling an index ends after the page that exceeds this time.
+PAGE = 100  # Maximum number of entities in memory while an index is filled.
 
-_Row = tuple[int, int, int]  # Entity id, version, whether the entity has several entries there.
+_Row = tuple[int, int, int]  # Entity id, version, whether the index has more of its entries.
 
 
 def drop_unasked(connection: sqlite3.Connection) -> None:
@@ -70,14 +71,14 @@ class IndexWriter(row_reader.RowReader):
         self.index_updates = 0
         self.new_ids: dict[read_sets.IndexName, int] = {}
         # Each changed entry with its new row, or with None if the entry is removed. Entries are
-        # written in key order, so rows on the same page are written together, and each row is
+        # written in key order, so that rows on the same page are written together. Each row is
         # written only once, however often the commit changes it.
         self._entry_changes: dict[int, dict[bytes, _Row | None]] = {}
         # The entity keys and index entries that changed, recorded only if the caller uses locks.
         self.touched: list[tuple[read_sets.IndexName, Collection[bytes]]] | None = None
 
     def define(self, wanted: Iterable[indexes.Index]) -> None:
-        """Drop composite indexes that are no longer wanted, and fill new indexes."""
+        """Drop composite indexes that are no longer defined, and fill new indexes."""
         codes = {index.code for index in wanted}
         known = {index.code for index in self.definitions.composites}
         if codes == known:
@@ -158,7 +159,7 @@ class IndexWriter(row_reader.RowReader):
         return [code for code in unfilled if code not in done]
 
     def _keep_version(self) -> None:
-        """Give the commit the version of the last one, because no data changes.
+        """Give the commit the version of the last commit, because no data changes.
 
         A transaction can then move to a snapshot with a new index, and newly filled entries do not
         abort it.
@@ -166,7 +167,7 @@ class IndexWriter(row_reader.RowReader):
         self.commit_version = self.state.version
 
     def _renew_definitions(self) -> None:
-        """Make all processes read the definitions again."""
+        """Make all processes reload the index definitions."""
         self._connection.execute("UPDATE engine_state SET generation = generation + 1")
 
     def _holders(self, kind: str, after: bytes = b"") -> Iterator[tuple[bytes, row_reader.Stored]]:
@@ -213,7 +214,7 @@ class IndexWriter(row_reader.RowReader):
         after: indexes.Values,
         version: int,
     ) -> None:
-        """Write all entries of an entity again after a change of the stored form of values."""
+        """Rewrite all entries of an entity after a change to the stored form of values."""
         kind = keys.kind_of(path)
         composites = self.definitions.by_kind.get(kind, ())
         made = self.definitions.built_ins.maintained
@@ -238,7 +239,7 @@ class IndexWriter(row_reader.RowReader):
             if code not in after:
                 self._gather(partition, code, dict.fromkeys(gone))
         for code, new in after.items():
-            # Most lists have one entry.
+            # Most lists contain one entry.
             row = (entity_id, version, int(len(new) > 1 and indexes.are_several(code, new)))
             old = before.get(code)
             if old is None:

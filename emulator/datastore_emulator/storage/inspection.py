@@ -1,14 +1,14 @@
 """Inspection: check that a data file is consistent and contains what the engine would write.
 
-Owns the full check, which is SQLite's own check of its pages followed by the engine's check of the
-rows. The second check finds values of the wrong type for their column and entries without an
-entity. The row check also compares each entity with its checksum and its key, and its index entries
-with newly computed entries. Finally, the row check covers versions and history. The inspection
-reads one snapshot, so engines can keep writing, and keeps one page of entities in memory. The
-inspection repairs nothing; to repair a file, restore a backup.
+Owns the full check: first SQLite's own check of its pages, then a check of types, then a check of
+each row. The check of types finds values of the wrong type for their column. The check of rows
+finds entries without an entity. The check of rows also compares each entity with its checksum and
+its key, and its index entries with newly computed entries. Finally, the check of rows covers
+versions and history. The inspection reads one snapshot, so engines can keep writing. It keeps only
+one page of entities in memory. The inspection repairs nothing; to repair a file, restore a backup.
 
-The report lists damaged rows as problems; they never raise an exception. A file is refused only if
-it cannot be opened or has a different format.
+Damaged rows never raise an exception; the report lists them as problems. The inspection refuses a
+file only if the file cannot be opened or has a different format.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNREADABLE = (errors.DatastoreError, *data_file.MALFORMED)
 
 @dataclass(slots=True)
 class Report:
-    """The findings about a file: `problems` describes the first ones, `wrong` counts them all."""
+    """The findings about a file: `problems` describes the first ones, and `wrong` counts all."""
 
     path: str
     entities: int = 0
@@ -115,7 +115,7 @@ class _Inspection:
         self._connection = connection
         self._report = report
         self._reader = row_reader.RowReader(connection, row_reader.load_definitions)
-        # The incomplete indexes; entities after these keys may still lack their entries.
+        # Maps the code of each incomplete index to the key up to which the index is filled.
         self._filled_to: dict[bytes, bytes] = dict(
             connection.execute("SELECT code, filled_to FROM built_ins WHERE filled_to IS NOT NULL")
         )
@@ -178,7 +178,7 @@ class _Inspection:
         )
         for code, entries in wanted.items():
             index_id = self._ids.get((partition.encoded, code))
-            # Older engines also set this flag for single entries below several ancestors. The extra
+            # Older engines also set this flag for single entries below several ancestors. An extra
             # flag costs time but causes no error.
             right = ((entity_id, int(indexes.are_several(code, entries))), (entity_id, 1))
             is_filled = key <= self._filled_to.get(code, key)

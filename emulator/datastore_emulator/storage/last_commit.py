@@ -1,18 +1,19 @@
-"""The last commit: notice that a data file or its log is missing commits or has been exchanged.
+"""The last commit: notice if a data file or its log lacks commits or has been exchanged.
 
-SQLite opens a data file without its log as an older state, skips the rest of a log after its first
-damaged page, and applies any log with the right name. Therefore a process notes each of its commits
-in the file of `writer_lock`, before it gives up the turn and before it acknowledges the commit:
+SQLite opens a data file without its log as an older state. It also skips the rest of a log after
+the first damaged page, and applies any log that has the right name. Therefore a process notes each
+of its commits in the file of `writer_lock`. It writes this note before it gives up the turn and
+before it acknowledges the commit:
 
     <data>-turn    version, base, log, since, until (`Note`), and their CRC-32
 
 A note is written after its commit is on disk, and is never synced. After a power loss, the note may
-be old, torn or missing, but never names a commit that did not reach the disk. `base` is in the data
-file itself, without the log: SQLite begins a new log only when the data file contains all of the
-former one. A file is refused only if its log is certainly missing, or certainly not the log of this
-file. In doubt, it is opened, and what is missing is reported. The check changes no file, but may
-make an empty log. An ordinary connection would change the data file, because closing the last one
-merges the log into it.
+be old, torn or missing, but never names a commit that did not reach the disk. The data file itself,
+without the log, contains `base`, because SQLite begins a new log only when the data file contains
+everything in the former log. A file is refused only if its log is certainly missing, or certainly
+belongs to a different file. In case of doubt, the file is opened, and the missing commits are
+reported. The check changes no file, but may create an empty log. An ordinary connection would
+change the data file, because closing the last connection merges the log into the file.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from typing import NamedTuple
 from datastore_emulator import errors
 
 _FORM = struct.Struct("<QQ8sQQ")
-SIZE = _FORM.size + 4  # With the CRC
+SIZE = _FORM.size + 4  # Includes the CRC
 NO_LOG = bytes(8)
-_SALTS = 16  # The place of a log's two random numbers in its header.
-_WAIT = 20.0  # Seconds.
+_SALTS = 16  # Offset of the log's two random numbers (salts) in its header.
+_WAIT = 20.0  # Seconds to wait for a lock.
 
 _logger = logging.getLogger(__name__)
 
@@ -41,8 +42,8 @@ _logger = logging.getLogger(__name__)
 class Note(NamedTuple):
     """The last commit of a data file. Versions are commit times in microseconds.
 
-    `log` identifies the log that contains `version`; `base` is the last version before that log, or
-    0 if it is unknown. The commits after `since`, up to `until`, were lost and reported.
+    `log` identifies the log that contains `version`. `base` is the last version before that log, or
+    0 if unknown. The commits after `since`, up to `until`, were lost and reported.
     """
 
     version: int
@@ -64,7 +65,7 @@ class LostCommits(NamedTuple):
 
 
 def next_note(content: bytes, version: int, log: bytes) -> bytes:
-    """Return the note of a commit in a log, given the content of the file."""
+    """Return the note of a commit in a log, given the previous content of the note file."""
     last = _decode(content)
     if last is None:
         return Note(version, 0, log).encode()
@@ -73,7 +74,7 @@ def next_note(content: bytes, version: int, log: bytes) -> bytes:
 
 
 def log_of(path: str) -> bytes:
-    """Return what identifies the log of a data file, or `NO_LOG`; no other log has the same."""
+    """Return the salts of a data file's log, which identify the log, or `NO_LOG` without a log."""
     with contextlib.suppress(OSError):
         log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -87,7 +88,7 @@ def check(path: str) -> LostCommits | None:
     """Check a data file before it is opened; return the commits that are known to be lost.
 
     Raises:
-        errors.FailedPrecondition: The log is missing, or belongs to another state of the file.
+        errors.FailedPrecondition: The log is missing, or belongs to a different state of the file.
     """
     note, log = _read_note(path), log_of(path)
     lost = _newly_lost(path, note, log)
@@ -96,7 +97,7 @@ def check(path: str) -> LostCommits | None:
             "%s lacks the commits from %s to %s, which were acknowledged: its log was cut, or the "
             "file was replaced by an older one.", path, *_times(*lost)
         )  # fmt: skip
-        # An interrupted write leaves no note, which is safe.
+        # If the write is interrupted, there is no note, which is safe.
         with contextlib.suppress(OSError):
             Path(f"{path}-turn").write_bytes(Note(lost[0], 0, log, *lost).encode())
     elif note is not None and note.until:
@@ -105,13 +106,13 @@ def check(path: str) -> LostCommits | None:
 
 
 def forget(path: str) -> None:
-    """Forget the last commit before another data file replaces this one."""
+    """Forget the last commit before a different file becomes the data file."""
     with contextlib.suppress(OSError):
         os.truncate(f"{path}-turn", 0)
 
 
 def seal(path: str) -> None:
-    """Note that a closed data file needs no log, unless other processes still use it."""
+    """Unless other processes use a closed data file, note that the file needs no log."""
     note = _read_note(path)
     if note is not None and log_of(path) == NO_LOG:
         with contextlib.suppress(OSError):
@@ -122,12 +123,12 @@ def seal(path: str) -> None:
 def _newly_lost(path: str, note: Note | None, log: bytes) -> tuple[int, int] | None:
     """Return the versions between which commits are lost. The order of the reads matters.
 
-    Other processes may commit meanwhile, and later reads then find newer states.
+    Other processes may commit between two reads, so a later read may find a newer state.
     """
     alone = _version(path, "mode=ro&immutable=1")  # Without the log
     whole = alone if log == NO_LOG else _version(path, "mode=ro")
     if not alone or whole is None:
-        return None  # Not a file of this format, damaged or in use; opening it tells why
+        return None  # Wrong format, damaged or in use; opening the file reports which
     is_noted = note is not None and note.log == log != NO_LOG
     if whole < alone or (note is not None and is_noted and alone < note.base):
         raise errors.FailedPrecondition(
@@ -149,7 +150,7 @@ def _newly_lost(path: str, note: Note | None, log: bytes) -> tuple[int, int] | N
 
 
 def _needs_log(path: str) -> bool:
-    """Return whether the data file has had a log since it was made; a backup has not."""
+    """Return whether the data file has had a log since its creation; a backup has not."""
     return _answer(path, "mode=ro", "PRAGMA journal_mode") == "wal"
 
 
@@ -164,7 +165,7 @@ def _version(path: str, how: str) -> int | None:
 
 
 def _answer(path: str, how: str, question: str) -> object:
-    """Ask on a connection that changes nothing."""
+    """Run a query on a connection that changes nothing."""
     address = f"{Path(path).absolute().as_uri()}?{how}"
     with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_WAIT)) as connection:
         return next(connection.execute(question), (None,))[0]

@@ -8,7 +8,7 @@ Invariant: A restored file never allocates an id that was allocated after the ba
 
 The counter of ids advances by one for each microsecond since the backup, which is more than the
 number of ids that can have been allocated. A copy is written under a temporary name, checked and
-synced; only then does it get its final name, in a single step. A file that is in use is never
+synced. Only then does it get its final name, in a single step. A file that is in use is never
 overwritten.
 """
 
@@ -37,7 +37,7 @@ _BESIDE = ("-wal", "-shm", "-journal")  # The files that SQLite keeps next to a 
 
 
 class Copied(NamedTuple):
-    """The file that a backup or restore wrote."""
+    """A file that a backup or restore wrote."""
 
     path: str
     entities: int
@@ -87,9 +87,10 @@ def restore(
     now: int,
     replace: bool = False,
 ) -> Copied:
-    """Create a data file from a backup, or replace one; `now` is in microseconds.
+    """Create a data file from a backup, or replace an existing one; `now` is in microseconds.
 
-    The restored file refuses reads at moments before `now`, because it lacks that history.
+    The restored file refuses reads at moments before `now`, because it lacks the history of that
+    time.
 
     Raises:
         errors.AlreadyExists: The data file exists and `replace` is false.
@@ -111,14 +112,15 @@ def install(
     now: int,
     kept: str | os.PathLike[str] | None = None,
 ) -> Copied:
-    """Turn a copy in the same folder into the data file, as `restore` does, without a second copy.
+    """Turn a copy in the same folder into the data file, like `restore` but without a second copy.
 
-    The data file that is replaced gets the name `kept`, or is removed if there is none.
+    The replaced data file gets the name `kept`; if `kept` is None, the replaced file is removed.
 
     Raises:
         errors.AlreadyExists: `kept` exists.
         errors.Unavailable: The data file to replace is in use.
-        errors.FailedPrecondition: The copy is missing, damaged, too new or from another program.
+        errors.FailedPrecondition: The copy is missing, damaged, too new or from a different
+        program.
     """
     partial, final = os.fspath(new), os.fspath(path)
     if kept is not None:
@@ -250,7 +252,7 @@ def _naming(path: str) -> Iterator[None]:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a file's last committed state in one step, so that no write restarts the copy."""
+    """Copy a file's last committed state in one step, so that a write never restarts the copy."""
     last_commit.check(source)
     with (
         _requiring_file(source),
@@ -287,7 +289,7 @@ def _name(partial: str, final: str) -> None:
 
 @contextlib.contextmanager
 def _retiring(path: str, kept: str | None) -> Iterator[None]:
-    """Merge the log of an unused data file into it, lock it exclusively, and name it `kept` too.
+    """Merge an unused data file's log into it, lock it exclusively, and also name it `kept`.
 
     The log must not outlive the file, because SQLite would apply it to the replacement file.
     """
@@ -315,7 +317,7 @@ def _exclusive(path: str) -> Iterator[None]:
 
 
 def _keep(path: str, kept: str | None) -> None:
-    """Give a file a second name, which remains when the file is replaced."""
+    """Give a file a second name, which remains after the file is replaced."""
     if kept is not None:
         os.link(path, kept)
 

@@ -1,4 +1,4 @@
-"""Upgrading the index entries of byte strings in files of formats 1 to 3.
+"""Upgrade the index entries of byte strings in files of formats 1 to 3.
 
 In those formats, all byte strings sorted before all strings: the first byte of an encoded byte
 string was 40 and not 41. Only entities that contain a byte string are read.
@@ -18,7 +18,7 @@ _FIELD = b"\x92\x01"  # The tag of Value.blob_value in a serialized entity
 
 
 def rewrite(connection: sqlite3.Connection) -> None:
-    """Write the entries of all entities with byte strings again, in the caller's transaction."""
+    """Rewrite the entries of all entities with byte strings, inside the caller's transaction."""
     writer = index_writer.IndexWriter(connection, row_reader.load_definitions, 0)
     rows = connection.execute(
         "SELECT id, key, proto, version FROM entities WHERE instr(proto, ?)", (_FIELD,)

@@ -1,12 +1,13 @@
-"""Prepared rows: what storing an entity needs, computed before the writer's turn.
+"""Prepared rows: the values that storing an entity requires, computed before the writer's turn.
 
 Owns the serialized form, the checksum and the indexed values of an entity that a commit is about to
-store, and the same values of its old state if the transaction has read it. While one thread writes,
-all others wait, so the turn should contain only what depends on the other commits.
+store. If the transaction has read the entity, this module also owns the same values of its old
+state. While one thread writes, all others wait. Therefore only work that depends on the other
+commits should happen during the turn.
 
-Indexed values are never changed, and depend only on the serialized form, which contains the
-partition. An old state is used only in a commit that has verified the version of every entity that
-its transaction has read, and only by the commit's first mutation of that entity.
+Indexed values are immutable, and depend only on the serialized form, which contains the partition.
+An old state is used only in a commit that has verified the version of every entity that its
+transaction has read. Only the commit's first mutation of the entity uses the old state.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from datastore_emulator import protobufs
 from datastore_emulator.encoding import indexes, keys
 from datastore_emulator.storage import row_reader
 
-_RECENT = 64  # Entities whose indexed values are remembered, because many are changed again soon.
-_LONGEST = 4096  # Bytes of such an entity.
+_RECENT = 64  # Remembered entities; many are soon changed again.
+_LONGEST = 4096  # Maximum size in bytes of a remembered entity.
 
 
 class PreparedRow(NamedTuple):
@@ -40,8 +41,8 @@ class OldState(NamedTuple):
 MISSING = OldState(None, None)
 
 
-# The indexed values of entities that were prepared last, by their serialized form. Threads may
-# change it at the same time.
+# The indexed values of the entities that were prepared last, keyed by the serialized entity.
+# Several threads may change the dictionary at the same time.
 _recent: dict[bytes, indexes.Values] = {}
 
 

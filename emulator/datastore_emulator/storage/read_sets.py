@@ -3,25 +3,25 @@
 Owns the record that Commit checks. No recorded item may have changed since the transaction's
 snapshot:
 
-* An entity that was read (or found missing) is recorded as its key and version; the version is 0 if
-  the entity is missing.
-* A query is recorded as the ranges of index entries that it scanned: a newer entry in a range is a
+* For an entity that was read or found missing, the key and version are recorded; the version is 0
+  if the entity is missing.
+* For a query, the scanned ranges of index entries are recorded. A newer entry in such a range is a
   phantom.
-* A result read from an index alone (keys-only, projection, count, skipped) is recorded as its index
-  entry, which must still exist. A result read as a whole entity needs no such record, because its
-  entries are unchanged while its version is unchanged.
+* For a result that was read from an index alone (keys-only, projection, count, skipped), the index
+  entry is recorded. This entry must still exist. For a result that was read as a whole entity, no
+  entry is recorded, because an entity's entries stay the same as long as its version does.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
-_MOST_FOUND = 256  # Entities of `found`.
-_MOST_BYTES = 1024 * 1024  # Their total size.
+_MOST_FOUND = 256  # Maximum number of entities in `found`.
+_MOST_BYTES = 1024 * 1024  # Maximum total size of these entities.
 
-# The name of an index: the encoded partition, and the code of the index. A code of None means the
+# Names an index by the encoded partition and the code of the index. A code of None means the
 # entities, sorted by key.
 IndexName = tuple[bytes, bytes | None]
-ENTITIES: IndexName = (b"", None)  # For all partitions, which the encoded keys contain
+ENTITIES: IndexName = (b"", None)  # For all partitions: each encoded key contains its partition
 
 
 @dataclass(slots=True)
@@ -31,8 +31,8 @@ class ReadSet:
     entities: dict[bytes, int] = field(default_factory=dict)
     ranges: set[tuple[IndexName, bytes, bytes]] = field(default_factory=set)
     entries: set[tuple[IndexName, bytes]] = field(default_factory=set)
-    # Some of the entities that were looked up, or None for missing ones, as stored (`row_reader`).
-    # A commit that changes them need not read them again.
+    # Some of the looked-up entities in their stored form (`row_reader`), or None for missing ones.
+    # A commit that changes one of these entities need not read it again.
     found: dict[bytes, Any] = field(default_factory=dict)
     found_bytes: int = 0
 

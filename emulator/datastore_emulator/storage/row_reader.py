@@ -3,8 +3,8 @@
 Owns the statements that read the tables (`schema`), and the meaning of a stored row.
 
 A RowReader is used within one SQLite transaction, which its creator begins and ends, so everything
-that it reads belongs to one version. Only this module (for reads), `row_writer` and `index_writer`
-(for writes) contain statements that name a table.
+that it reads belongs to one version. Only this module (for reads) and the modules `row_writer` and
+`index_writer` (for writes) contain statements that name a table.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class State(NamedTuple):
 class LastChange(NamedTuple):
     """The version of the last commit, and the generation of the index definitions.
 
-    As long as both are the same, a query finds the same results in the same way.
+    As long as the version and the generation stay the same, a query finds the same results in the
+    same way.
     """
 
     version: int
@@ -61,7 +62,7 @@ class LastChange(NamedTuple):
 class BuiltIns(NamedTuple):
     """The codes of built-in property indexes: those that commits maintain, and the complete ones.
 
-    Only a complete index that a query has asked for is in `ready`.
+    `ready` contains only complete indexes that a query has asked for.
     """
 
     maintained: indexes.Codes = indexes.EVERY
@@ -112,7 +113,7 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
 
     The single statement sees one state, so it needs no transaction.
     """
-    # fetchone exhausts the cursor; an open cursor would keep that state alive.
+    # fetchone exhausts the cursor; an open cursor would keep SQLite's view of that state open.
     row = connection.execute(
         "SELECT engine_state.version, entities.id, proto, entities.version, created, meta, crc "
         "FROM engine_state LEFT JOIN entities ON key = ?",
@@ -212,7 +213,7 @@ class RowReader:
         return number
 
     def index_codes(self, partition: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
-        """Yield the codes of a partition's indexes with low <= code < high, even if empty."""
+        """Yield a partition's index codes with low <= code < high, also of empty indexes."""
         rows = self._connection.execute(
             "SELECT code FROM indexes WHERE partition = ? AND code >= ? AND code < ? ORDER BY code",
             (partition, low, high),

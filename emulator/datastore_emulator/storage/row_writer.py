@@ -27,7 +27,7 @@ def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     connection.execute("UPDATE engine_state SET kept_since = max(kept_since, ?)", (horizon,))
 
 
-New = tuple[keys.Partition, bytes, protobufs.Entity]  # The bytes are the path.
+New = tuple[keys.Partition, bytes, protobufs.Entity]  # Partition, path and entity.
 
 
 class RowWriter(index_writer.IndexWriter):
@@ -113,7 +113,7 @@ class RowWriter(index_writer.IndexWriter):
         old: row_reader.Stored,
         had: indexes.Values | None = None,
     ) -> None:
-        """Remove an entity and its index entries; `had` is as for `put`."""
+        """Remove an entity and its index entries; `had` means the same as in `put`."""
         self._keep(partition, path, old)
         self._touch(partition.encoded + path)
         self._connection.execute("DELETE FROM entities WHERE id = ?", (old.entity_id,))
@@ -202,7 +202,7 @@ class RowWriter(index_writer.IndexWriter):
         """Delete part of the history that is too old to be read.
 
         Each commit deletes at most twice as many rows as it added, plus a few. Therefore the
-        history shrinks again after a busy hour, and no single commit pays for all of it.
+        history shrinks again after a busy hour, and no single commit deletes all of it.
         """
         horizon = self.commit_version - self._history
         oldest = self._connection.execute(

@@ -22,10 +22,10 @@ Owns the stored form of all data:
 A version is a commit time in microseconds. Versions strictly increase, so an entity's version is
 also its update time. `meta` contains the bytes that follow an entity in an EntityResult, ready to
 be copied. The file's user_version is FORMAT. A change to the tables requires a new FORMAT and an
-entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC; format 2 had
-no `built_ins`; up to format 3, byte strings were not sorted among strings (`old_byte_strings`). The
-table `engine_state` was called `state` in format 1, `store` in format 2 and `file_state` in format
-3, so that an engine that knows only an older format and has the file open during the upgrade fails
+entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC, and format 2
+had no `built_ins`. Up to format 3, byte strings were not sorted among strings (`old_byte_strings`).
+The table `engine_state` was called `state` in format 1, `store` in format 2 and `file_state` in
+format 3. Because of the new name, an older engine that has the file open during an upgrade fails
 instead of continuing to write.
 
 The history contains no index entries; the module `history` computes them from the entities.

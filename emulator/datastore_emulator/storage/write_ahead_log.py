@@ -1,18 +1,19 @@
 """Keeping SQLite's write-ahead log small, even in a busy file.
 
 Decides when to empty the log. SQLite empties the log when no connection reads from it. Under a
-steady load of overlapping transactions, that moment never comes, and the log would grow until the
-disk is full. Therefore a process that finds the log too large asks all processes that use the file
-to pause new requests briefly, and empties the log once the requests in progress have finished.
-`background_checkpoint` has then already copied most of the log into the data file.
+steady load of overlapping transactions, some connection always reads from the log, and the log
+would grow until the disk is full. Therefore a process that finds the log too large asks all
+processes that use the file to pause new requests briefly, and empties the log once the requests in
+progress have finished. `background_checkpoint` has then already copied most of the log into the
+data file.
 
     <data>-pause   exists during a pause; contains its end in 8 bytes (nanoseconds, monotonic)
 
 Correctness does not depend on the pause: other processes may ignore it, and a failure to empty the
-log never fails a commit. The pause ends on its own, so a process that dies during a pause does not
-prolong it for the others. Only a request that does not hold a snapshot or a lock yet may be paused.
-The pause waits for requests that hold a snapshot or that others wait for, so pausing these requests
-would cause a deadlock.
+log never fails a commit. The pause ends on its own, even if the process that requested it dies.
+Only a request that does not hold a snapshot or a lock yet may be paused. The pause waits for
+requests that hold a snapshot or that others wait for, so pausing these requests would cause a
+deadlock.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from datastore_emulator import thread_pool
 from datastore_emulator.storage import background_checkpoint
 
 LARGE = background_checkpoint.LARGE  # Bytes of growth after which the log is emptied.
-PAUSE = 0.5  # Maximum seconds; most pauses take a few milliseconds.
-_STEP = 0.002  # Seconds.
+PAUSE = 0.5  # Maximum length in seconds; most pauses take milliseconds.
+_STEP = 0.002  # Seconds between two attempts.
 _BYTES = 8
 
 
@@ -47,7 +48,7 @@ class WriteAheadLog:
 
     def __init__(self, path: str, connect: Callable[[float], sqlite3.Connection]) -> None:
         self._path = Path(f"{path}-wal")
-        self._pause = f"{path}-pause"  # A str, because converting a Path is slower than the check
+        self._pause = f"{path}-pause"  # A str; testing a Path for existence is slower
         self._connect = connect
         self._next = 0
         self._turn = threading.Lock()
@@ -124,7 +125,7 @@ class WriteAheadLog:
         except OSError:  # The pause has just ended
             return 0.0
         left = (until - time.monotonic_ns()) / 1e9
-        # A later end was written before a reboot, which reset the monotonic clock.
+        # An end further in the future dates from before a reboot, which reset the monotonic clock.
         return left if 0.0 < left <= PAUSE else 0.0
 
     @contextlib.contextmanager

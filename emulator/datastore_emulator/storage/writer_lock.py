@@ -1,8 +1,8 @@
 """The writer lock: the processes that write to one data file take turns.
 
-SQLite alone lets a process sleep for up to 0.1 s before it tries again to begin a transaction, and
-lets a busy process begin the next transaction before a sleeping one wakes. Here, a process locks a
-file before it begins a transaction, and unlocks the file after the end:
+With SQLite alone, a process that cannot begin a transaction sleeps for up to 0.1 s before it tries
+again. Meanwhile, a busy process may begin its next transaction. With this lock, a process locks a
+file before it begins a transaction, and unlocks the file after the transaction has ended:
 
     <data>-turn    byte 0 is locked (fcntl) by the process that is next in line, and byte 1 by the
                    process that has the turn; contains a note of the last commit (`last_commit`)
@@ -12,9 +12,10 @@ cannot write again before the process that is next in line.
 
 Correctness never depends on this lock. SQLite's own lock excludes programs that do not know this
 file, and a process that cannot use the file relies on SQLite's lock alone. The kernel releases the
-locks when a process ends, and a forked child does not inherit them. After `data_file.BUSY_SECONDS`,
-the data file is busy. While a data file is open, only this module opens the file, because closing
-any descriptor of the file would drop this process's locks on it.
+locks when a process ends, and a forked child does not inherit them. After waiting for
+`data_file.BUSY_SECONDS`, a process reports that the data file is busy. While a data file is open,
+only this module opens the file, because closing any descriptor of the file would drop this
+process's locks on it.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from pathlib import Path
 from datastore_emulator import errors
 from datastore_emulator.storage import data_file, file_permissions, last_commit
 
-_NEXT, _TURN = 0, 1  # Bytes of the file.
+_NEXT, _TURN = 0, 1  # Locked bytes in the file.
 _BUSY = (errno.EACCES, errno.EAGAIN)
-# Seconds between attempts. A wait in the kernel would save nothing measurable and have no limit.
+# Seconds between attempts. A blocking lock would save no measurable time, and its wait would have
+# no limit.
 _STEP = 0.001
 
 
@@ -63,7 +65,7 @@ class WriterLock:
                 _unlock(file, _NEXT)
 
     def release(self, version: int = 0) -> None:
-        """End the turn; note the version of the last commit in it, if there was one."""
+        """End the turn, after noting the version of the turn's last commit if there was one."""
         if self._file is None:
             return
         if version:

@@ -1,14 +1,15 @@
 """Commits: the mutations of one request, with or without a transaction.
 
-Owns the sequence of a Commit: find its transaction, if any; check everything that needs no lock,
-and prepare the rows; write, answer and meter. `mutations` decides what a mutation does, and
-`open_transactions` decides whether a transaction may commit.
+Owns the order of steps in a Commit. First, find the transaction, if any. Then check everything that
+needs no lock, and prepare the rows. Finally, write, answer and meter. `mutations` decides what a
+mutation does, and `open_transactions` decides whether a transaction may commit.
 
 A commit that returns OK or ABORTED ends its transaction. After any other error, the transaction
 remains open. The response is serialized before the COMMIT, because a commit must fail if its
 response is too large. A commit without a transaction applies its mutations in order, up to the
-first one that fails: it stores those before, and then raises that one's error. What no stored data
-can make valid is found before, and refuses the whole commit.
+first one that fails. The earlier mutations are stored, and then the error of the failed mutation is
+raised. A mutation that no stored data can make valid is found before any is applied, and the whole
+commit is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OF_ONE_MUTATION = (
     errors.InvalidArgument,
     errors.NotFound,
 )
-_RESULT, _INDEX_UPDATES, _COMMIT_TIME = 3, 4, 8  # Fields of a CommitResponse.
+_RESULT, _INDEX_UPDATES, _COMMIT_TIME = 3, 4, 8  # Field numbers of a CommitResponse.
 
 Begin = Callable[["protobufs.TransactionOptions", tuple[str, str]], open_transactions.Transaction]
 

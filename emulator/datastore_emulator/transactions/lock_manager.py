@@ -15,14 +15,14 @@ transaction.
 
 Most transactions read only entities, but most of the places that a commit changes are entries of
 indexes. Therefore a commit announces entries only while a transaction holds a lock on entries of
-any index, and for some time after. A query in a transaction that is the first for a while does not
-wait for a change that is being committed, and its transaction may be aborted. Commits then announce
-their entries, so the repeated transaction waits.
+any index, and for some time afterward. If there was no such lock for a while, the first query in a
+transaction does not wait for a change that is being committed, and its transaction may be aborted.
+Commits then announce their entries, so the repeated transaction waits.
 
 With shared locks alone, transactions that read and change the same entity abort each other, because
 each has locked a place that the others want to change. Therefore readers queue at places where this
-happened recently. The order of the queue is the age of the parties, in all processes: without it, a
-process that has just ended a transaction would always read the place before a process that waits.
+happened recently. The queue is in the order of the parties' ages, across all processes. Otherwise,
+a process that has just ended a transaction would always read the place before a process that waits.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from datastore_emulator import errors, thread_pool
 from datastore_emulator.storage import read_sets
 from datastore_emulator.transactions import lock_table, shared_lock_files
 
-READ_WAIT = 1.0  # Seconds that a read waits in a queue that does not move before it proceeds.
-READ_QUEUE = 10.0  # Seconds that a read waits while the queue moves.
+READ_WAIT = 1.0  # A read proceeds after this many seconds in a queue that does not move.
+READ_QUEUE = 10.0  # Maximum seconds that a read waits while the queue moves.
 COMMIT_WAIT = 10.0  # Seconds that a transaction's commit waits for readers before it is ABORTED.
-WRITE_WAIT = 5.0  # The same for a commit outside a transaction, which delays no other request.
-_BUSY = 1.0  # Seconds for which readers queue at a place after a conflict there.
-_ENTRIES = 60.0  # Seconds for which changes announce entries after a lock on one.
+WRITE_WAIT = 5.0  # The same limit outside a transaction, where the wait delays no other request.
+_BUSY = 1.0  # After a conflict at a place, readers queue there for this many seconds.
+_ENTRIES = 60.0  # After a lock on an entry, changes announce entries for this many seconds.
 _MAX_BUSY = 1000  # Above this number of busy places, expired ones are dropped.
 MAX_WAITING = 2000  # Maximum number of this process's requests that wait at the same time.
 _NAP = 0.25  # Seconds after which a waiting request checks for expired holders.
-_NAPS_ABROAD = (0.001, 0.02)  # Shortest and longest time between checks of other processes.
-_LONGER = 1.25  # The ratio of two such times, so that a wait takes at most a quarter too long.
+_NAPS_ABROAD = (0.001, 0.02)  # Shortest and longest seconds between checks of other processes.
+_LONGER = 1.25  # The ratio of successive intervals; a wait takes at most a quarter too long.
 
 CONTENTION = (
     "Aborted due to cross-transaction contention. This occurs when multiple transactions attempt "
@@ -210,7 +210,7 @@ class LockManager:
     ) -> bool:
         """Wait until no other party blocks this one, then run `proceed` in the same turn.
 
-        `queue` contains the places for which the party queues, after each call of `blockers`.
+        After each call of `blockers`, `queue` contains the places for which the party queues.
 
         Return whether `proceed` ran. The function does not run if the wait was too long, or if the
         wait would be part of a cycle and `may_pass` is set. With `may_pass`, the wait also ends
@@ -293,7 +293,8 @@ class LockManager:
     ) -> set[str]:
         """Return the parties for which a reader waits.
 
-        Of the parties that queue at the same places, these include only the one directly ahead.
+        Of the parties that queue at the same places, the result includes only the one directly
+        ahead.
         """
         names = set()
         earlier = []

@@ -48,10 +48,10 @@ class Holder:
     until: float  # Time at which the locks expire.
     places: set[str] = field(default_factory=set)
     ranges: set[tuple[str, str]] = field(default_factory=set)
-    has_entries: bool = False  # Whether it has read entries of an index.
+    has_entries: bool = False  # Whether the holder has read entries of an index.
     wanted: list[str] = field(default_factory=list)  # Sorted places that are about to change.
-    awaited: frozenset[str] = frozenset()  # Names of the holders that this one waits for.
-    queued: frozenset[str] = frozenset()  # Places for which this one queues.
+    awaited: frozenset[str] = frozenset()  # Names of the holders that this holder waits for.
+    queued: frozenset[str] = frozenset()  # Places for which this holder queues.
 
     def conflicts_with(self, wanted: list[str]) -> bool:
         """Return whether a change to these sorted places touches a place that this holder read."""
@@ -67,7 +67,7 @@ class Holder:
 
 
 class LockTable:
-    """The holders of one process. `entry_reads` counts their reads of index entries."""
+    """The holders of one process. `entry_reads` counts the holders' reads of index entries."""
 
     def __init__(self) -> None:
         self.holders: dict[str, Holder] = {}

@@ -22,7 +22,7 @@ from datastore_emulator.storage import prepared_rows, row_reader, row_writer
 from datastore_emulator.transactions import preconditions, property_transforms
 
 _SURELY_SMALL = 500_000  # Bytes of a serialized entity that is surely within the size limits.
-# Fields of a MutationResult.
+# Field numbers of a MutationResult.
 _KEY, _VERSION, _CONFLICT, _UPDATE_TIME, _CREATE_TIME, _TRANSFORMED = 3, 4, 5, 6, 7, 8
 _ID_BASE = 10**15
 _ID_BITS = 52  # The highest id stays below 2^53, so JavaScript numbers represent every id exactly
@@ -42,7 +42,7 @@ class Mutation:
     transforms: tuple[property_transforms.Transform, ...]
     precondition: preconditions.Precondition | None
     default: keys.Partition
-    # What was computed before the turn, if that was possible.
+    # The rows computed before the writer's turn; None if that was not possible.
     ready: prepared_rows.PreparedRow | None = None
     old: prepared_rows.OldState | None = None
 
@@ -82,7 +82,7 @@ def check(
 def _prepare(
     write: Mutation, known: Mapping[bytes, row_reader.Stored | None], changed: set[bytes]
 ) -> None:
-    """Add what can be computed before the turn; `changed` collects the keys of the commit."""
+    """Add the values that can be computed before the turn; `changed` collects the commit's keys."""
     key, partition = write.named.encoded, write.named.partition
     if write.mask is None and not write.transforms:
         if write.entity is not None and write.ready is None:
@@ -106,7 +106,7 @@ def _check(mutation: protobufs.Mutation, default: keys.Partition, *, are_own: bo
     named = request_keys.of_mutation(given.key, default, may_be_incomplete=operation != "update")
     has_mask, transforms = mutation.HasField("property_mask"), mutation.property_transforms
     entity, ready = given, None
-    # The engine's own client leaves open whether the key and the change are plain.
+    # Even the engine's own client may send a mask, transforms, or a key without a project.
     if are_own and named.has_project and named.path and not has_mask and not transforms:
         ready = prepared_rows.prepare(given, named.partition)
     if ready is None or len(ready.proto) > _SURELY_SMALL:

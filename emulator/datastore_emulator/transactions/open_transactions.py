@@ -29,10 +29,10 @@ from datastore_emulator.execution import lazy_indexes
 from datastore_emulator.storage import file_store, read_sets, row_reader, row_writer
 from datastore_emulator.transactions import lock_manager
 
-MAX_AGE = 270.0  # Seconds after a transaction begins.
-MAX_IDLE = 60.0  # Seconds without a request.
+MAX_AGE = 270.0  # Maximum seconds from begin to commit.
+MAX_IDLE = 60.0  # Maximum seconds without a request.
 UNCLAIMED = 2.0  # Seconds that locks last until the client uses the transaction's id.
-_MAX_REMEMBERED = 10_000  # Ended transactions, so that an aborted one can be rolled back.
+_MAX_REMEMBERED = 10_000  # Remembered ended transactions; an aborted one can still be rolled back.
 
 
 class Concurrency(enum.Enum):
@@ -230,8 +230,8 @@ class Transactions:
         """Make the built-in indexes that a transaction's query needs, and move its snapshot.
 
         Raises:
-            errors.Aborted: As in `renew`; or the indexes need more than one step, and the
-                transaction has reads, whose locks it must not hold for so long.
+            errors.Aborted: As in `renew`; or the indexes need several steps, and the transaction
+                has reads, whose locks must not be held for that long.
         """
         with self.using(name, scope) as transaction:
             if not (transaction.has_read or transaction.has_moment):
@@ -273,7 +273,7 @@ class Transactions:
         raise SnapshotMoved
 
     def _is_current(self, reads: read_sets.ReadSet, version: int) -> bool:
-        """Return whether nothing of what was read has changed since a version."""
+        """Return whether everything that was read is unchanged since a version."""
         if self._storage.last_change().version == version:
             return True
         with self._storage.read() as current:
@@ -283,8 +283,8 @@ class Transactions:
         """Give a transaction the latest snapshot, unless one of its reads is outdated.
 
         Without the move, a late read of a busy entity would abort almost every transaction. Such a
-        transaction waits for a change by another transaction, and that change is newer than its own
-        first read.
+        read waits for a change by another transaction, and that change is newer than the first read
+        of the waiting transaction.
         """
         new = self._storage.begin_snapshot()
         is_unchanged = _is_unchanged(transaction.reads, old.version, new)

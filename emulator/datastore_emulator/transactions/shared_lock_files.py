@@ -145,7 +145,7 @@ class Peers:
         return sum(others, self.table.entry_reads)
 
     def drop_dead(self, names: set[str]) -> bool:
-        """Drop the processes of these holders that have died; return whether any have."""
+        """Drop those of the holders' processes that have died; return whether there were any."""
         return self._drop(
             file
             for file, other in self._others.items()
@@ -161,7 +161,7 @@ class Peers:
         self.table = lock_table.LockTable()
 
     def close(self) -> None:
-        """Close the files, but publish nothing: in a forked child, they belong to the parent."""
+        """Close the files but publish nothing: in a forked child, the files are the parent's."""
         if self._gate is None:
             return
         for file in (self._gate, self._own):
