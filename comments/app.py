@@ -75,7 +75,7 @@ _QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites|moderate/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
-# Requests to the API, then pages for readers, sign-in and owners, then jobs.
+# Blueprints for the API, then for pages for readers, sign-in and owners, then for jobs.
 _BLUEPRINTS = (
     comment_calls.blueprint,
     own_data.blueprint,
@@ -224,7 +224,8 @@ def warm_up(app: flask.Flask) -> None:
         # These pages also exercise paging: most threads are too short for a second page at the
         # usual limit.
         asked += [f"{target}&limit=1" for target in asked[:_CUT]]
-        # Flask answers the first request for each coding; the response cache answers the others.
+        # Flask answers the first request for each content coding; the response cache answers the
+        # others.
         codings = itertools.cycle(("identity", "gzip"))
         for target in asked + asked[:1] or ["/healthz"]:
             left = end - time.monotonic()

@@ -212,7 +212,7 @@ def _numbers(values: Mapping[str, str], kind: str) -> dict[str, int]:
         name.lower(): setting_values.number(values, name, *_NUMBERS[name]) for name in _NUMBERS
     }
     if kind != "embedded" and not values.get("AUDIT_READS"):
-        numbers["audit_reads"] = 0  # Other stores bill each read.
+        numbers["audit_reads"] = 0  # Other stores bill each read, so the default is off.
     return numbers
 
 
@@ -247,7 +247,8 @@ def _kind(values: Mapping[str, str]) -> str:
         )
     if chosen:
         return chosen
-    # App Engine and Cloud Run set these on every instance, whose disk does not outlive it.
+    # App Engine and Cloud Run set these variables on every instance. The disk of an instance is
+    # lost with the instance.
     return "cloud" if values.get("GAE_ENV") or values.get("K_SERVICE") else "embedded"
 
 
@@ -289,7 +290,7 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path, *, makes: bool
 def _has_content(path: Path) -> bool:
     """Return whether a data file exists and is neither empty nor a database without a store.
 
-    A damaged file has content. A file has content too if all of it may be in its log.
+    A damaged file has content. So does a file whose content may still be entirely in its log.
     """
     if not _size(path):
         return False

@@ -67,7 +67,7 @@ class UnknownFormat(BadImport):
 
 
 class ImportRefused(FlatthreadError):
-    """An import or the undo of an import is not possible now, or no longer."""
+    """An import, or undoing an import, is not possible now, or is no longer possible."""
 
 
 class UndoRunning(ImportRefused):

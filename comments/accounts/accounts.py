@@ -3,8 +3,9 @@
 Owns the kinds Account and Identity. Each identity of an account (a sign-in name, a mail address, or
 a person at a provider) is a separate entity that stores the account's id.
 
-Invariant: An identity belongs to at most one account: the transaction that assigns an identity
-reads its entity first (test_accounts.py::test_one_of_many_concurrent_requests_for_a_login_gets_it).
+Invariant: An identity belongs to at most one account, because the transaction that assigns an
+identity reads its entity first
+(test_accounts.py::test_one_of_many_concurrent_requests_for_a_login_gets_it).
 
 Invariant: Every change to an account's password, authenticator or roles changes its `epoch`, which
 ends all sessions and tokens of the account

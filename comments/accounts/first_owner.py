@@ -52,7 +52,7 @@ def remove(settings: config.Settings) -> None:
 
 
 def is_missing() -> bool:
-    """Return whether the service has never had an owner. While true, this costs a read."""
+    """Return whether the service has never had an owner. While it has none, a call costs a read."""
     owned = _OWNED.get()
     if not owned.is_set() and accounts.is_owned():
         owned.set()

@@ -87,7 +87,7 @@ def grant(
 def begin(
     shown: window_codes.PresentedCode, site: str, origin: str | None, *, secret: str, now: datetime
 ) -> Begun:
-    """Begin a session with a code. `origin` is the caller's, or None if the browser sends none.
+    """Begin a session with a code. `origin` is the caller's origin, or None if not sent.
 
     Raises:
         reader_accounts.Refused: the code is not valid (see `window_codes.redeem`), belongs to a

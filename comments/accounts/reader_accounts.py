@@ -10,8 +10,8 @@ must never be reused for another person; `name` is the display name and may chan
 `LONGEST` in the future. Other claims are ignored, so a token cannot grant anything else.
 
 The account of a site's reader is found only by the site and `sub`: neither a name nor a mail
-address, verified or not, leads to an account. It has no role and no password, so it gives no access
-to the admin console.
+address, verified or not, leads to an account. Such an account has no role and no password, so it
+gives no access to the admin console.
 """
 
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 AUDIENCE = "flatthread:"
 LONGEST = timedelta(hours=24)
-_LEEWAY = timedelta(minutes=1)  # Allowed difference between the site's clock and this one
+_LEEWAY = timedelta(minutes=1)  # Allowed difference between the site's clock and this machine's
 _LONGEST_TOKEN = 4_000
 
 

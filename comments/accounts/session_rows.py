@@ -1,4 +1,4 @@
-"""What both kinds of sessions have in common: rows below their account, found by a token's digest.
+"""Store the rows of both kinds of sessions below their account, found by a token's digest.
 
 The store holds only a keyed digest of the token. A session is valid only with the `epoch` that its
 account had when it began. Recording a use does not restore a deleted session.
@@ -14,7 +14,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
-MOST = 20  # Maximum number of an account's sessions of one kind; one more ends the first in order
+MOST = 20  # Maximum number per account and kind; one more session ends the first by `order`
 # `seen` is updated at most this often, no matter how often the session is used.
 _FRESH = timedelta(minutes=10)
 

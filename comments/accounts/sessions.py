@@ -94,7 +94,7 @@ def end(token: str, secret: str) -> None:
 def end_all() -> int:
     """End all sessions and one-time links of all accounts; return their number.
 
-    Only one process may use the store.
+    During the call, no other process may use the store.
     """
     ended = 0
     for kind in _ENDING:

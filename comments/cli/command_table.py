@@ -68,7 +68,7 @@ class Deferred(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], *rest: Any, **extra: Any
     ) -> click.Context:
-        """Parse the arguments as the command itself, which click then runs."""
+        """Let the command itself parse the arguments, so that click then runs this command."""
         return self.load().make_context(info_name, args, *rest, **extra)
 
 

@@ -5,7 +5,7 @@ and exits with 1 if input is refused. A command opens the store when it runs and
 standard error. Only a command that is declared with `creates` makes a new store.
 
 This module imports the store and all rooms above it inside the functions that need them, because a
-serving process imports it too.
+serving process also imports this module.
 """
 
 import contextlib
@@ -91,7 +91,7 @@ def settings_without_store(*, creates: bool) -> "config.Settings":
     """Read the settings for a command that uses only the files of an embedded store.
 
     Raises:
-        errors.BackupFailed: the settings name another store.
+        errors.BackupFailed: the settings name a store that is not embedded.
     """
     from comments.store.folder import data_folder
 
@@ -253,7 +253,7 @@ def refusing() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """Replace the control characters of an error, which may quote a file, for a terminal."""
+    """Replace control characters in an error for a terminal, because the error may quote a file."""
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 

@@ -1,7 +1,7 @@
-"""Report what a check found: a line for each kind of difference, each difference, or JSON.
+"""Report what a check found: a line for each kind of difference, all differences, or JSON.
 
-A raw change of many rows causes thousands of differences of a few kinds. The summary shows each
-kind with its number and its first difference.
+Changing many rows outside the service causes thousands of differences of a few kinds. The summary
+shows each kind with its number and its first difference.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 
 
 class FoundDifference(msgspec.Struct, frozen=True):
-    """One difference. `place` names the place of the difference, from the outside to the inside."""
+    """One difference. `place` names its place, outermost part first."""
 
     kind: str
     place: dict[str, str]

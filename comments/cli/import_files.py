@@ -75,7 +75,7 @@ def open_plan(
 def last_reader(
     found: "format_registry.Format", file: Path, site_id: str
 ) -> "import_source.Reader":
-    """Return the reader of a file's latest import. Files that owners uploaded are not trusted."""
+    """Return the reader that a file's latest import used. Owners' uploads are not trusted."""
     if found.name == imported_ids.OWN:
         readers = {
             imported_file.digest(file): found.read,

@@ -1,6 +1,6 @@
-"""Show the progress of a long command with an estimate of the time left, on standard error.
+"""Show the progress of a long command, and an estimate of the time left, on standard error.
 
-On a terminal, this is a bar. Otherwise, it is a line every 10 seconds.
+On a terminal, the progress is a bar. Otherwise, it is a line every 10 seconds.
 """
 
 import contextlib
@@ -83,7 +83,7 @@ def _bar(
 
 
 class _Lines:
-    """The progress in lines. `clock` returns seconds."""
+    """Shows the progress in lines. `clock` returns seconds."""
 
     def __init__(self, what: str, total: int | None, noun: str, clock: Callable[[], float]) -> None:
         self._what = what

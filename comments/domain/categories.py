@@ -1,10 +1,10 @@
 """Categories of threads: the canonical form of their names and their maximum number (pure).
 
 A site files its pages under categories ("News", "How to"). Categories may be nested: a name is a
-path of up to three parts, such as "sport/football/women". A thread can have several categories, and
-each of its comments counts in all of them and in all categories above them, once in each. The
-numbers of a subtree are therefore the numbers of its topmost category, and an author counts there
-once, regardless of how many of its subcategories they wrote in.
+path of up to three parts, such as "sport/football/women". A thread can have several categories.
+Each of its comments counts once in each of these categories, and once in each category above them.
+The numbers of a subtree are therefore the numbers of its topmost category, and an author counts
+there once, regardless of how many of its subcategories they wrote in.
 
 Names that look alike must denote the same category; otherwise the counts would be split. The
 canonical form of a part is therefore in lower case, replaces compatibility characters with their

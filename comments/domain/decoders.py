@@ -32,7 +32,7 @@ def _json(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """Decode JSON that others wrote into a type.
+    """Decode JSON from others into a type.
 
     Raises:
         msgspec.DecodeError: the data is not UTF-8 or not JSON, is nested too deeply, or does not
@@ -60,7 +60,7 @@ def _msgpack(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Convert a value of built-in types, as JSON has them, into a type.
+    """Convert a value of built-in types, such as those of JSON, into a type.
 
     Raises:
         msgspec.ValidationError: the value does not match the type.

@@ -190,7 +190,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
         return b'{"comments":[%b],%b%b}' % (self.rows.json(), self.end(), members)
 
     def end(self) -> bytes:
-        """Return the part of the JSON that follows the comments, up to `members`."""
+        """Return the part of the JSON that follows the comments and ends with `members`."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
         ends = _number(self.first), _number(self.last)

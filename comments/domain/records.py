@@ -459,7 +459,8 @@ def newest(moments: Iterable[datetime | None]) -> datetime | None:
 def visible(rows: Iterable[Comment]) -> Iterator[Comment]:
     """Yield the rows that a reader sees, in the given order.
 
-    A comment is listed if it is approved or if a listed comment is below it; `tree` maintains this.
-    `listed` is stored, not derived here, because a single query must select the listed comments.
+    A comment is listed if it is approved or if a listed comment is below it; `tree` keeps `listed`
+    correct. `listed` is stored, not derived here, because a single query must select the listed
+    comments.
     """
     return (row for row in rows if row.listed)

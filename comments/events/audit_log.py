@@ -81,7 +81,7 @@ def entry_writes(  # noqa: PLR0913 - one for each part of an entry
 
 
 def import_writes(entries: Sequence[records.Audit]) -> ownership.Writes:
-    """Add entries from an export, except those whose ids exist already. They cannot be undone.
+    """Add the entries of an export whose ids do not exist yet. Added entries cannot be undone.
 
     Of several entries with the same id, only the first is added.
     """

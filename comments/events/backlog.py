@@ -30,7 +30,7 @@ TELL_AFTER = 0.5  # Seconds without a new event after which the collected events
 TELL_WITHIN = 2.0
 TOLD_AT_ONCE = 200  # Maximum number of events delivered together.
 MOST_EVENTS = 10_000  # Maximum number of events in the backlog; a sweep finds all other events.
-FOLD_ROWS = 64  # Changed rows. Compacting fewer costs more writes (test_compactor_costs.py).
+FOLD_ROWS = 64  # Compacting fewer changed rows costs more writes (test_compactor_costs.py).
 FOLD_AFTER = 900.0  # Seconds; each row stores its own deadline (`fold_by`) for other processes.
 # In seconds. The delay is short, but long enough that a burst of edits needs only one compaction.
 # Including the grace period and the minute until cron runs, an erased text leaves every stored form

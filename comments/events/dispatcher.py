@@ -5,8 +5,8 @@ two kinds of handlers:
 
 - `Exact` handlers only write to this store. One commit stores the handlers' writes and records the
   handlers as done, so they handle the event exactly once, no matter how often it is delivered. All
-  exact handlers and up to `AT_ONCE` events share that commit. If it fails, the dispatcher tries
-  each half of the events, down to a single event, for which it runs each handler separately.
+  exact handlers and up to `AT_ONCE` events share that commit. If the commit fails, the dispatcher
+  tries each half of the events, down to a single event, for which it runs each handler separately.
 - `Sending` handlers act outside the store. The dispatcher calls these handlers first and then
   records them as done. After a crash between these steps, the dispatcher calls the handlers again,
   so they must recognize the event's id. `Sending` handlers return follow-up events, which are
@@ -59,7 +59,7 @@ AT_ONCE = 100
 # questions: together at most `MOST_WRITES` writes.
 FITTING = 12
 MOST_ROWS = outbox.MOST_ROWS  # Maximum number of counter rows in one transaction.
-MOST_WRITES = 500  # Maximum number of writes in one transaction that every Datastore accepts.
+MOST_WRITES = 500  # Every Datastore accepts this many writes in one transaction.
 MOST_BYTES = 8 << 20  # Maximum size of a transaction's writes. Datastore accepts 10 MiB.
 SWEPT = 200  # Maximum number of events that one sweep reads.
 

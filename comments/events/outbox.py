@@ -144,7 +144,7 @@ def parts(changes: Sequence[CountedChange]) -> Iterator[slice]:
     """Divide the changes of one commit among several events.
 
     One commit can count any of the resulting events, no matter how many authors, days and
-    categories it involves.
+    categories the events involve.
     """
     return counting.parts(changes, MOST_ROWS)
 
@@ -242,7 +242,7 @@ def follow(
 
 
 def repeat(event: Event, name: str, detail: str) -> event_rows.EventRow:
-    """Make an event with the changes of an earlier one, for declared counters."""
+    """For declared counters, make an event with the changes of an earlier event."""
     return event_rows.EventRow(
         key=event_rows.event_key(name),
         kind=EventKind.DECLARED.value,

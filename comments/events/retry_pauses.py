@@ -7,7 +7,7 @@ from datetime import timedelta
 
 FIRST_PAUSE = timedelta(seconds=10)  # Pause after a failure, doubled after each further failure.
 LONGEST_PAUSE = timedelta(hours=1)
-MOST_ATTEMPTS = 24  # These take most of a day; then an operator has to decide.
+MOST_ATTEMPTS = 24  # These attempts take most of a day; then an operator has to decide.
 
 
 def pause(attempts: int) -> timedelta:

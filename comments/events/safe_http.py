@@ -43,7 +43,7 @@ _LONGEST = 2_000  # Maximum number of characters in a URL.
 _LONGEST_HOST = 253
 _PLAIN = re.compile(r"[!-~]+")
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
-# A last label that parsers treat as part of an IPv4 address in one of its notations.
+# A last label that parsers treat as part of an IPv4 address, in any IPv4 notation.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CHUNK = 16 * 1024
 _MOST_ADDRESSES = 3  # The maximum number of a name's addresses, which are tried in turn.
@@ -135,8 +135,8 @@ class HttpClient:
         limits: apply to every request.
         resolver: returns the addresses of a name.
         context: the TLS settings, with the trusted certificates.
-        loopback_ports: ports at 127.0.0.1 that may be reached, also with http. This argument is
-            only for tests and never comes from a setting.
+        loopback_ports: ports at 127.0.0.1 to which requests are allowed, also with http. This
+            argument is only for tests and never comes from a setting.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class HttpClient:
         self._loopback = loopback_ports
 
     def check(self, url: str) -> Target:
-        """Parse and check a URL without resolving its name, which `send` resolves every time.
+        """Parse and check a URL without resolving its name; `send` resolves it each time.
 
         Raises:
             errors.UnsafeAddress: the URL is not https with an Internet host name and an allowed
@@ -212,7 +212,7 @@ class HttpClient:
             return _answer(response, self._limits.answer)
 
     def _addresses(self, target: Target) -> list[str]:
-        """Resolve a name; raise an error unless all of its addresses may be reached."""
+        """Resolve a name. Raise an error if any of its addresses may not be reached."""
         try:
             patience = min(self._limits.connect, self._limits.total)
             texts = _within(patience, lambda: self._resolver(target.host))

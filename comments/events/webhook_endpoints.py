@@ -155,7 +155,7 @@ def switch_on(site: str, name: str) -> None:
 
 
 def message_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Turn events into messages for every hook that wants them.
+    """Turn events into messages for every enabled hook that is registered for their types.
 
     Call this function in the transaction that records the events as done.
     """

@@ -97,7 +97,7 @@ def body(
 
 
 def test_body(site: str, at: datetime) -> bytes:
-    """Return as JSON the test message that an owner requested."""
+    """Return the test message that an owner requested, as JSON."""
     return msgspec.json.encode({"type": "test", "timestamp": at, "data": {"site": site}})
 
 

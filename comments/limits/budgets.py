@@ -42,7 +42,7 @@ class BudgetLevel(enum.IntEnum):
 
 
 def of(site: records.Site, *, now: datetime) -> BudgetLevel:
-    """Return the current state of a website's scarcest budget."""
+    """Return the highest of the current states of a website's budgets."""
     # Previews have a separate budget. Spending the preview budget must not make posting harder.
     standings = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
     return max(standings, default=BudgetLevel.FREE)

@@ -32,7 +32,7 @@ from comments.limits.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # Minimum number of attempts on which a sign-in mail's work is based.
+LEAST = 50_000  # The work for a sign-in mail is based on at least this number of attempts.
 _SHORT = 13  # Number of characters in a wider network's digest: 65 bits, which are quick to hash.
 
 

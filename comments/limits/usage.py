@@ -168,7 +168,7 @@ def doubt(site: str, comment: str, *, now: datetime) -> None:
 
 
 def take(site: str, *, now: datetime) -> None:
-    """Add this OS thread's use of the store since its last call to a website's sums."""
+    """To a website's sums, add this OS thread's use of the store since its last call."""
     reads, writes = connection.take_costs()
     if reads or writes:
         note(site, UsageAmounts(reads=reads, writes=writes), now=now)

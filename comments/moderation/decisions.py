@@ -159,7 +159,7 @@ def own_comments(name: records.ThreadName, author: str) -> list[records.Comment]
     """Return an author's comments in a thread that appear published or pending to the author.
 
     The comments are in reading order, with at most `MOST_AT_ONCE` per status. Authors normally have
-    fewer.
+    fewer comments.
     """
     # Include approved comments although everyone sees them. If the list contained only shadowed
     # comments, shadow-banned authors could discover the ban.

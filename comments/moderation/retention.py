@@ -86,7 +86,7 @@ def _has_personal_data(message: Any) -> bool:
 
 
 def _behind(place: _Place, until: datetime) -> list[Any]:
-    """Read the next comments created up to `until` after a position, by time and then by id."""
+    """Read comments after a position that were created up to `until`, by time and then by id."""
     ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
     messages = _comments(ties, ("__key__",), AT_ONCE) if place.id else []
     if len(messages) < AT_ONCE and place.at < until:

@@ -95,7 +95,7 @@ class QueuePage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadFilter:
-    """A query for a site's threads, optionally those with a text in their title or address."""
+    """A query for a site's threads, optionally with words that their title or address contains."""
 
     site: str
     text: str = ""

@@ -1,1 +1,1 @@
-"""Links and codes that let a person in once: invitations, mailed links, typed codes."""
+"""Links and codes that each work once: invitations, mailed links, typed codes."""

@@ -323,7 +323,7 @@ def _invitation_writes(
 
 
 def _is_first_owner(invitation: Invitation, account: str) -> bool:
-    """Return whether an invitation creates the first owner, in the transaction that accepts it.
+    """In the transaction that accepts an invitation, return whether it creates the first owner.
 
     Raises:
         errors.Conflict: the invitation is only for the first owner, and there has already been one.

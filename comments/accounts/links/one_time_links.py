@@ -1,7 +1,7 @@
 """Create and use one-time tokens, which allow one action within a limited time.
 
-Owns the kind Ticket, which stores one-time tokens. A token is 256 random bits, and the store holds
-only a keyed digest of it.
+Owns the kind Ticket, which stores one-time tokens. A token is 256 random bits, and the store
+contains only a keyed digest of the token.
 
 Invariant: The transaction of the allowed action also marks the token as used, so exactly one of
 several concurrent uses succeeds
@@ -125,7 +125,7 @@ def content_of(token: str, secret: str) -> str | None:
 
 
 def content_writes(token: str, content: str, secret: str) -> ownership.Writes:
-    """Return the writes that replace a ticket's content, in the transaction that read it."""
+    """Return the writes that replace a ticket's content, for the transaction that read it."""
     row = _row(token, secret)
     assert row is not None, "it was read"  # noqa: S101 - a bug here, no input
     row.content = content

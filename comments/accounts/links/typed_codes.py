@@ -52,7 +52,7 @@ def in_groups(code: str) -> str:
 
 
 def digest(token: str, code: str, secret: str) -> str:
-    """Return what `CodedContent` stores of the code for a token."""
+    """Return the digest of a code for a token, as `CodedContent` stores it."""
     return keyed_hashes.text(keyed_hashes.keyed_digest(secret, _PURPOSE, token, code))
 
 

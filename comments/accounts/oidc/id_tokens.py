@@ -20,9 +20,9 @@ from comments import errors
 from comments.domain import decoders
 
 ALGORITHMS = ["RS256", "PS256", "ES256"]
-_LEEWAY = timedelta(minutes=1)  # Allowed difference between the provider's clock and this one
+_LEEWAY = timedelta(minutes=1)  # Allowed difference between the provider's clock and this machine's
 _LONGEST = 16_000
-_KINDS = ("RSA", "EC")  # Never a shared secret
+_KINDS = ("RSA", "EC")  # Never an algorithm with a shared secret
 
 
 class NotBelieved(errors.Forbidden):

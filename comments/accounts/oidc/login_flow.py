@@ -85,7 +85,7 @@ class Redirect(NamedTuple):
 
 
 class Browser(NamedTuple):
-    """The caller's network, and the cookie that identifies the browser, or ""."""
+    """The caller's network, and the browser's identifying cookie ("" if there is none)."""
 
     network: str
     browser: str

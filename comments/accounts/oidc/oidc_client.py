@@ -200,7 +200,7 @@ class OidcClient:
         return tokens
 
     def _claims(self, token: object) -> bytes:
-        """Check the token with the cached keys. If they do not match, fetch them again."""
+        """Check the token with the cached keys. If no key matches, fetch the keys again."""
         known = self._configuration()
         try:
             return id_tokens.verify_signature(token, known.keys)
@@ -225,7 +225,7 @@ class OidcClient:
         if not about.userinfo_endpoint or not is_plain:
             return ""
         headers = {"Accept": "application/json", "Authorization": f"Bearer {access}"}
-        # A sign-in must not fail because a name is missing: the person is then asked for a name.
+        # Do not let a missing name fail the sign-in: the person is then asked for a name.
         with contextlib.suppress(errors.Unreachable, errors.UnsafeAddress):
             told = self._fetch(about.userinfo_endpoint, dict[str, object], headers)
             if told.get("sub") == subject:

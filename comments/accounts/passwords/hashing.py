@@ -3,8 +3,8 @@
 Owns the parameters of argon2id and the rules for passwords. Each hash contains its parameters, so
 the parameters can be raised at any time; an older hash is renewed when its owner signs in.
 
-The functions that use argon2 or the list of common passwords import them, because most processes
-never check a password.
+The functions that use argon2 or the list of common passwords also import them, because most
+processes never check a password.
 
 Checking a password takes as long for an unknown name as for a known one.
 """

@@ -6,9 +6,9 @@ out for `PER_NAME.window`. Reset links made by `account reset` still work.
 Invariant: An unknown name causes the same lookups, the same hashing and the same response as a
 wrong password (test_sessions.py::test_a_wrong_name_and_a_wrong_password_are_indistinguishable).
 
-Attempts are counted in the store before any credential is checked, across all processes and for
-unknown names too. An authenticator code is valid once: the transaction that begins the session
-stores the code's step.
+Attempts are counted in the store before any credential is checked. The count covers all processes
+and includes unknown names. An authenticator code is valid once: the transaction that begins the
+session stores the code's step.
 """
 
 from datetime import datetime, timedelta

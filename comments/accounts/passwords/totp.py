@@ -1,7 +1,7 @@
 """Check authenticator codes: six digits for each half minute (RFC 6238, SHA-1).
 
 To accept each code only once, this module must know the half minute of the code. Libraries report
-only whether a code is valid, so this module does not use one.
+only whether a code is valid, so this module uses no library.
 """
 
 import base64

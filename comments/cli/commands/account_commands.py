@@ -168,7 +168,7 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
 @account.command("remove")
 @click.argument("login", metavar="NAME")
 def _remove(login: str) -> None:
-    """Delete an account and end its sessions. Its comments stay."""
+    """Delete an account and end its sessions. The account's comments stay."""
     accounts.remove(_named_account(login).id)
     click.echo(f"Removed account {login}.")
 

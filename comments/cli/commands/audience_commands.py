@@ -16,7 +16,7 @@ _forms = click.Choice([form.value for form in tables.TableFormat])
 
 
 class _Source(click.ParamType[dict[str, object]]):
-    """A source as text; converted to its JSON form."""
+    """A source given as text, which is converted to its JSON form."""
 
     name = "source"
 

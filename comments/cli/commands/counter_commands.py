@@ -131,7 +131,7 @@ def _remove(site_id: str, name: str) -> None:
 
 
 def _run_job(site: str) -> None:
-    """Run the job for a site's counters. If it is interrupted, the service continues it."""
+    """Run the job for a site's counters. If the job is interrupted, the service continues it."""
     try:
         declared_backfill.complete(site)
     except errors.Overloaded:

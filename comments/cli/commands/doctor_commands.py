@@ -1,7 +1,7 @@
 """Check a service as a whole, and say what to do: `doctor`.
 
-The command stores nothing. It uses the checks that a start, /healthz and the admin console make.
-Two checks need more explanation:
+The command stores nothing. It uses the checks that run at start, in /healthz and in the admin
+console. Two checks need more explanation:
 
 - The clock is compared with the last change of the data file, and with the time in an answer from
   PUBLIC_URL. Offline, the command can notice only a clock that is behind.
@@ -41,7 +41,7 @@ from comments.upkeep.backups import nightly_backup
 from comments.upkeep.integrity import thread_audit
 
 _SOON = 3600  # Seconds within which every delivery should have been tried.
-_SPARE = 100_000_000  # Bytes that should be free, besides those for a copy of the data.
+_SPARE = 100_000_000  # Bytes that should be free, in addition to those for a copy of the data.
 _DRIFT = timedelta(seconds=30)  # An authenticator code is valid for this time.
 _PATIENCE = 10.0  # Seconds to wait for an answer from PUBLIC_URL.
 _LARGEST = 65_536  # Maximum number of bytes read of an answer.

@@ -47,8 +47,9 @@ def export(
 ) -> None:
     """Export a website: settings, threads, comments and votes as of one moment.
 
-    Without FILE, or if it is -, print the export. If the name of FILE ends in .gz, pack it with
-    gzip. An older FILE is replaced only when the export is complete. The service may run meanwhile.
+    Without FILE, or if it is -, print the export. If the name of FILE ends in .gz, the export is
+    compressed with gzip. An older FILE is replaced only when the export is complete. The service
+    may run meanwhile.
     """
     if format_ == _WXR and audit_log:
         raise click.UsageError("WXR cannot contain the audit log. Omit --audit-log.")

@@ -90,7 +90,7 @@ def import_(
 def _write(
     plan: "checked_import.CheckedImport", site: "records.Site", restore: import_restoring.Restore
 ) -> "import_writer.ImportSummary":
-    """Store a checked file, including content other than comments; print that content."""
+    """Store a checked file, and print what it contained besides comments."""
     applied: list[str] = []
     events: list[str] = []
 
@@ -118,7 +118,7 @@ def _write(
 def _say_what_follows(
     threads: "Sequence[source_pages.PlannedThread]", site: "records.Site"
 ) -> None:
-    """Say how to view the longest thread with a page on the site, or the longest of all."""
+    """Say how to view the longest thread with a page on the site, or else the longest of all."""
     if not threads:
         return
     pages = {
@@ -138,7 +138,7 @@ def _say_what_follows(
 
 
 def _end_dry_run(plan: "checked_import.CheckedImport", site: "records.Site") -> None:
-    """Propose mappings."""
+    """Propose mappings, and say that nothing was stored."""
     proposals = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
     for line in mapping_proposals.lines(proposals):
         click.echo(line)

@@ -104,7 +104,7 @@ def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) ->
 
 
 def _finish(site: str, import_id: str, *, wait: bool) -> "import_undo.UndoProgress":
-    """Run an undo as far as possible now, or until its end."""
+    """Run an undo as far as possible now or, with `wait`, until its end."""
     done = _go_on(site, import_id)
     for _ in range(_TRIES if wait else 0):
         if done.found.undone is not None:
@@ -133,7 +133,7 @@ def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
 
 
 def _compact(site: str) -> bool:
-    """Compact the changed threads of a site; return False if there is none."""
+    """Compact the changed threads of a site; return False if there are none."""
     names = [name for name in due_threads.find(datetime.now(UTC)) if name.site == site]
     try:
         done = scheduler.compact_whole(names, wait=compaction_commands.sleep)
@@ -144,7 +144,7 @@ def _compact(site: str) -> bool:
 
 def _report(site: str, done: "import_undo.UndoProgress") -> None:
     stored = done.found
-    # A preview counts the comments without content, too.
+    # Add the comments that still exist without content, because a preview counts them too.
     removed = console.quantity(stored.removed + len(done.waiting), "comment")
     if stored.undone is not None:
         kept = console.quantity(stored.kept, "tombstone")

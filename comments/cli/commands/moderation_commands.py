@@ -1,6 +1,6 @@
 """Moderate comments, authors and threads: `rule` and `moderate`.
 
-An operator who can run commands has all permissions. The audit log names the actor "the command
+An operator who can run commands has all permissions. In the audit log, the actor is "the command
 line".
 """
 
@@ -23,7 +23,7 @@ ACTOR = records.Actor("cli", "the command line")
 _ACTIONS = ("hold", "spam", "shadow", "reject")
 _STATUSES = [status.value for status in records.Status]
 _POLICIES = [policy.value for policy in records.Policy]
-_SHOWN = 60  # Characters of a text that a list shows.
+_SHOWN = 60  # Maximum number of characters of a text that a list shows.
 _LONGEST_BAN = 36_500  # In days; for a longer ban, omit --days.
 
 rule = console.Group("rule", help="Add, list, remove and test moderation rules.")

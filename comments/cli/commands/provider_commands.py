@@ -40,7 +40,7 @@ def _add(
     """
     settings = console.settings()
     for site in sites:
-        console.site(site)  # Raises before anything is prompted for or stored.
+        console.site(site)  # Raises an error before anything is prompted for or stored.
     given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
     made = providers.make(registration, settings.secret, now=datetime.now(UTC))

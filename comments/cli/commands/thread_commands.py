@@ -37,7 +37,7 @@ class _ListedThread(msgspec.Struct, frozen=True):
 
 
 class _Followers(msgspec.Struct, frozen=True):
-    """The output of `thread followers --json`. `addresses` is null unless they were asked for."""
+    """The output of `thread followers --json`. `addresses` is null if not requested."""
 
     followers: int
     mail: int

@@ -11,11 +11,12 @@ audience is a source, or up to three lists of audiences:
     {"all": [{"category": "sport"}, {"any": [{"thread": "derby"}, {"thread": "cup"}]}]}
 
 An author belongs to such an audience if they belong to every audience in `all`, to at least one in
-`any`, and to none in `but`. A list of `but` alone has no meaning, because an audience never
-contains authors who are in none of its sources.
+`any`, and to none in `but`. A `but` list alone has no meaning, because an audience never contains
+authors who are in none of its sources.
 
-A `Question` contains the audiences of one call. It numbers their different sources, so a scan needs
-only one bit mask for each author: the sources to which the author belongs.
+A `Question` contains the audiences of one call. It numbers the distinct sources of these audiences.
+A scan therefore needs only one bit mask for each author, which marks the sources to which the
+author belongs.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Counters that do not drift: what a change adds to each counter (pure).
 
 This module owns the only formula for counting and the registry of counters. Each entry of the
-registry says what a state counts, as amounts by key. A change removes one state and adds another:
+registry says what a state counts: amounts by key. A change removes one state and adds another:
 
     increments = amounts(new) - amounts(old), sums of zero dropped
 
@@ -9,10 +9,10 @@ A creation has no old state, and a purge has no new state. Approvals, retraction
 of author or votes all use the same sum.
 
 A scope is a thread, a website, one of the website's categories, a day on a website or in a
-category, or an author within any of these. One more scope of a website contains the number of
-listed comments of each of its threads (`listings_scope`). The names of scopes and counters are
-stored, so they must never change. A comment counts in each category of its thread and in the
-categories above it, once in each, and on the day of its creation, in UTC.
+category, or an author within any of these. Another scope of a website contains the number of listed
+comments of each of its threads (`listings_scope`). The names of scopes and counters are stored, so
+they must never change. A comment counts once in each category of its thread, once in each category
+above these, and on the day (UTC) of its creation.
 
 The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
 while the author has an approved comment there. The number of participants therefore changes when an
@@ -134,8 +134,8 @@ def listings_scope(site: str) -> Scope:
 def thread_digest(thread: str) -> str:
     """Return the name of a thread's counter among the website's threads, given its key name.
 
-    Two threads of a website with the same 72 bits would share a counter, so their numbers would be
-    added up.
+    Two threads of a website with the same digest (72 bits) would share a counter, which would then
+    contain the sum of their numbers.
     """
     return base64.urlsafe_b64encode(hashlib.sha256(thread.encode()).digest()[:9]).decode()
 

@@ -8,8 +8,8 @@ A declaration says which comments a counter counts, by which keys, and what it a
     sum     what each counted comment adds (`VALUES`)
 
 `FIELDS` is the only list of the fields that a condition can test, and says how each field is read
-from the state of a comment. To extend it, add a field there and, if the field is new, to
-`counting.CountedState`. Comparisons are typed values, so no text of an owner is ever evaluated.
+from the state of a comment. To extend the list, add a field to `FIELDS` and, if the field is new,
+to `counting.CountedState`. Comparisons are typed values, so no text of an owner is ever evaluated.
 
 A declaration becomes an entry of a registry of counters (`registry`), to which the usual formula
 (`counting.increments`) is applied.
@@ -55,7 +55,7 @@ _NESTED = "\x1f"
 
 
 class CounterKey(enum.StrEnum):
-    """What a counter can count by, in the order of the keys' parts. The names are stored."""
+    """Keys by which a counter can count, in the order of a name's parts. The names are stored."""
 
     CATEGORY = "category"
     DAY = "day"
@@ -160,7 +160,7 @@ class DeclaredCounter(msgspec.Struct, frozen=True):
 
 
 class CountPlace(msgspec.Struct, frozen=True):
-    """The keys of one number. Keys that the counter does not count by are empty.
+    """The keys that identify a number. Keys that the counter does not count by are empty.
 
     `thread` is a thread's key name without its site.
     """

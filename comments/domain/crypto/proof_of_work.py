@@ -36,7 +36,7 @@ from comments.domain.crypto import keyed_hashes, secret_rotation
 
 TERM = timedelta(hours=1)
 POST = "post"
-_LONGEST = 2_000  # Characters; a real solution has about 500.
+_LONGEST = 2_000  # In characters; a real solution has about 500.
 _ALGORITHM: Literal["SHA-256"] = "SHA-256"
 
 
@@ -123,7 +123,7 @@ def make(  # noqa: PLR0913 - the content of a challenge
 
 
 def network(answer: bytes, *, secret: str) -> str:
-    """Return the network, a keyed hash, to which a challenge in JSON is charged.
+    """Return the keyed hash of the network to which a challenge, given as JSON, is charged.
 
     Raises:
         errors.Forbidden: the challenge was not signed with the service's secret.

@@ -1,9 +1,10 @@
 """Ids of imported comments, which are the same in every import (pure).
 
 If an operator imports an export of Flatthread, the comments keep their ids, except ids that another
-website of the service uses already. These comments, and all comments of an export that an owner
-uploads, get the ids that `comment_id` derives for the system `OWN`. The same function derives the
-stored id from the former id, so no stored row is needed to find such a comment by its former id.
+website of the service uses already. Comments whose ids are in use already, and all comments of an
+export that an owner uploads, get the ids that `comment_id` derives for the system `OWN`. The same
+function derives the stored id from the former id, so no stored row is needed to find such a comment
+by its former id.
 """
 
 import hashlib

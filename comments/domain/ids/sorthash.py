@@ -31,7 +31,7 @@ rewrite half the thread for each reply. Numbers in decimal or dotted form ("1.10
 incorrectly.
 
 Hashes are stored, so changing the two class letters would corrupt every thread. Each thread stores
-its scheme; `tree/schemes/scheme_change` moves a thread to another one.
+its scheme; `tree/schemes/scheme_change` moves a thread to another scheme.
 """
 
 import dataclasses
@@ -218,7 +218,7 @@ def level(scheme: Scheme, sort_hash: str) -> int:
 
 
 def pad(scheme: Scheme, sort_hash: str) -> str:
-    """Return the padded hash, with a zero segment for each missing level, for tables."""
+    """Return the padded hash, for tables: a zero segment stands for each missing level."""
     missing = scheme.levels - 1 - level(scheme, sort_hash)
     return sort_hash + encode_segment(scheme, 0) * max(missing, 0)
 

@@ -62,9 +62,9 @@ class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
     `secrets` are encrypted.
 
     If `holds` is set, a comment is held until the classifier approves it; otherwise, the comment is
-    shown until the classifier objects. If the classifier does not answer, the comment keeps its
-    status, or is eventually shown if `shows` is set. The classifier receives the texts of signed-in
-    authors only if `everybody` is set.
+    shown until the classifier objects. If the classifier does not answer, the comment is eventually
+    shown if `shows` is set; otherwise, it keeps its status. The classifier receives the texts of
+    signed-in authors only if `everybody` is set.
     """
 
     name: Literal["akismet", "webhook"]

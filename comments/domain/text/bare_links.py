@@ -2,8 +2,8 @@
 
 A link begins with `http://`, `https://` or `www.` and has a host with a dot. Punctuation at the end
 of an address belongs to the sentence, and so does an unmatched closing bracket. An address that
-could deceive a reader stays text: one with user information, or with a host that `host_names`
-refuses because it is impossible or mixes scripts in one word.
+could deceive a reader stays text: an address with user information, or an address whose host
+`host_names` refuses because it is impossible or mixes scripts in one word.
 
 `linkify-it-py` is the usual choice with markdown-it, but its time grows with the square of the
 number of brackets: a body can contain enough of them to take a quarter of a second. It also does

@@ -22,12 +22,12 @@ MAX_NAME = 80
 MAX_WEBSITE = 500
 _MAX_TITLE = 500
 _MAX_EMAIL = 254  # RFC 5321: the limit for an address in a mail's envelope.
-# The maximum number of marks on one letter. Living scripts use up to four; more would cover the
-# neighboring lines.
+# The maximum number of marks on one letter. Scripts in use today need up to four; more marks would
+# cover the neighboring lines.
 MAX_MARKS = 8
-# The maximum number of opening brackets, each of which may start a link, and of lines, each of
-# which may start a block. `rendering` limits all other Markdown that is slow to parse. With both
-# limits, the slowest body takes 50 ms.
+# The maximum number of opening brackets and of lines. Each bracket may start a link, and each line
+# may start a block. `rendering` limits all other Markdown that is slow to parse. With both limits,
+# the slowest body takes 50 ms.
 MAX_BRACKETS = 1_000
 MAX_LINES = 2_000
 

@@ -18,7 +18,7 @@ import nh3
 
 from comments.domain.text import sanitizing
 
-# Elements that show something from another address, and the attribute with the address.
+# Elements that show content from another address, and the attribute that contains this address.
 _EMBEDS = {
     "audio": "src",
     "embed": "src",
@@ -83,7 +83,7 @@ class _Conversion:
 
     def replacement(self, tag: re.Match[str]) -> str:
         slash, name, written = tag.groups()
-        # The values are escaped and stay so.
+        # The values are already escaped, and must stay escaped.
         attributes = dict(_ATTRIBUTE.findall(written))
         if name == "a":
             return self._link(tag[0], is_end=bool(slash), is_alive="href" in attributes)
@@ -109,7 +109,7 @@ class _Conversion:
         return tag
 
     def _media(self, url: str, attributes: dict[str, str]) -> str:
-        # Old snippets name the same address in an object and in an embed within it.
+        # In old snippets, an object and the embed within it name the same address.
         if not url or url == self._last:
             return ""
         self._last = url

@@ -1,4 +1,4 @@
-"""Show images of the origins that a site lists, within their links (pure).
+"""Show images, within their links, if a site lists their origins (pure).
 
 Stored HTML contains a link in place of each image (`sanitizing.IMAGE_MARK`), because an owner may
 change the list of origins at any time. The widget shows images in the same way in
@@ -24,7 +24,7 @@ _MARK = f' {sanitizing.IMAGE_MARK}=""'
 
 
 def show_images(source: str, origins: Sequence[str]) -> str:
-    """Return sanitized HTML with the images of `origins` within their links."""
+    """Return sanitized HTML that shows the images from `origins` within their links."""
     if not origins or _MARK not in source:
         return source
     return _LINK.sub(lambda link: _with_image(link, origins), source)

@@ -4,7 +4,7 @@ Some systems store the HTML that people typed, and add such links only for displ
 found as in Markdown (`bare_links`).
 
 Text in a link, in code and in preformatted text does not change. The result is only as safe as its
-source, so it must be sanitized too.
+source, so the result must be sanitized too.
 """
 
 import collections
@@ -18,7 +18,7 @@ _UNLINKED = re.compile(r"<(/?)(a|code|pre)\b", re.IGNORECASE)
 
 
 def with_links(source: str) -> str:
-    """Return HTML with a link at each address that is text."""
+    """Return HTML in which each address in the text is a link."""
     open_elements: collections.Counter[str] = collections.Counter()
     pieces: list[str] = []
     for number, piece in enumerate(_TAG.split(source)):

@@ -1,7 +1,7 @@
 """Render prose without markup: paragraphs of letters, digits and punctuation (pure).
 
-Most comments contain no markup. The parser and the sanitizer need ten times as long for such
-comments as this module.
+Most comments contain no markup. The parser and the sanitizer take ten times as long for such
+comments as this module does.
 
 This module does not render a text that the parser or the sanitizer could change or refuse, so the
 HTML is the same with and without this module.

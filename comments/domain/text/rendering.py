@@ -1,6 +1,6 @@
 """Rendering of a body to HTML when it is written: Markdown, then the sanitizer (pure).
 
-A preview uses the same function.
+Previews are rendered in the same way.
 
 `RENDERER`, the version of this function, is stored with the HTML. Raise `RENDERER` with every
 change to the output, so that stored HTML is rendered again (`upkeep/migrations/rerendering`).
@@ -239,8 +239,8 @@ def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the
     tried = "[" if state.src.startswith("![", state.pos) else state.src[state.pos]
     _spend(state, _TRIES.get(tried, STEP))
     if state.src.startswith("](", state.pos):
-        # The parser tries this rule only after it found that the text was not a link. To find that,
-        # the parser read on to a blank or to 32 more brackets.
+        # The parser tries this rule only after it found that the text was not a link. To find this
+        # out, the parser read on to a blank or to 32 more brackets.
         match = _UNSPACED.match(state.src, state.pos + 2)
         _spend(state, ADDRESS * len(match[0]) // 2 if match else 0)
     return False

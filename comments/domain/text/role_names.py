@@ -21,8 +21,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-# The role words in the widget's languages, and those for administrators and moderators in a few
-# more. Words that are also given names are left out, such as the Arabic word for an owner.
+# The role words in the widget's languages, and the words for administrators and moderators in a few
+# more languages. Words that are also given names are left out, such as the Arabic word for an
+# owner.
 WORDS = (
     "admin", "administrator", "author", "mod", "moderator", "operator", "owner", "staff",
     "support", "sysadmin", "system", "webmaster",
@@ -79,7 +80,7 @@ def speaks_for_site(name: str, site: Iterable[str] = ()) -> bool:
 
 
 def _is_like_one(found: str, claims: frozenset[str]) -> bool:
-    """Return whether a skeleton is one of these.
+    """Return whether a skeleton is one of the given skeletons.
 
     In a mostly Latin skeleton, each other letter stands for any letter.
     """
@@ -115,8 +116,9 @@ def _names(text: str) -> set[str]:
 
 
 def _plain_letters(name: str) -> str:
-    """Reduce a text to plain letters: without case and marks, and with one of each look-alike."""
-    # Look-alikes come before the case, because the small form of a letter may look different.
+    """Reduce a text to plain letters: drop case and marks, and unify look-alikes."""
+    # Replace look-alikes before lowering the case, because the small form of a letter may look
+    # different.
     parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name)).translate(_FLAGS)
     plain = "".join(c for c in parts if unicodedata.category(c)[0] != "M")
     if plain.isascii():

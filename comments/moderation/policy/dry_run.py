@@ -115,7 +115,7 @@ def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int 
 
 
 def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:
-    """Count for each comment how often its text was posted during the day up to the comment."""
+    """Count for each comment how often its text was posted within the day that ends with it."""
     counts: dict[str, int] = {}
     seen: dict[str, list[datetime]] = {}
     for comment in sorted(comments, key=lambda each: each.created):

@@ -27,7 +27,7 @@ from comments.store.models import moderation_rows
 
 _OWNER = "rulebook"
 MOST_RULES = 100
-MOST_PATTERNS = 1_000  # Maximum number in all rules; the worst text then takes 40 ms to match.
+MOST_PATTERNS = 1_000  # Patterns in all rules together; matching the worst text then takes 40 ms.
 MOST_BANS = 2_000
 _LARGEST = 900_000  # In bytes; Datastore's limit for an entity is slightly higher.
 LONGEST = 10_000  # The maximum for `close_after` (days) and `reports`.

@@ -5,7 +5,7 @@ A rule matches when at least one condition of each of its types matches. If seve
 strictest rule applies; of equally strict rules, the first rule applies.
 
 Word conditions match whole words or phrases; a `*` at either end matches the rest of a word. Each
-word is one search for a fixed string, which takes time proportional to the length of the text.
+word needs one search for a fixed string, which takes time proportional to the length of the text.
 Rules do not support regular expressions, because Python's regular expressions can run for hours on
 a crafted text. RE2 would be safe, but it is a compiled library that every cold start would have to
 load for a few users.
@@ -289,7 +289,7 @@ def _normalize(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _needle(pattern: str) -> str:
-    """Return the string to search for in a normalized text that has a space at both ends."""
+    """Return the string to search for in a normalized text with an added space at both ends."""
     start = "" if pattern.startswith("*") else " "
     return f"{start}{_normalize(pattern)}{'' if pattern.endswith('*') else ' '}"
 

@@ -23,7 +23,7 @@ def check(text: str) -> str:
         errors.BadInput: the text is not a plain address.
     """
     _, _, domain = canonical_or_stored(text).partition("@")
-    # Programs that send mail have misinterpreted such addresses as options or commands.
+    # Programs that send mail have misinterpreted addresses like these as options or commands.
     if text.startswith(("-", "|")) or host_names.canonical(domain, "email") != domain.lower():
         raise errors.BadInput("email", "not-an-email")
     return text

@@ -47,7 +47,7 @@ def of_address(text: str, field: str = "origin") -> str:
     single word is not a host, except `localhost`.
 
     Raises:
-        errors.BadInput: the text is no such address; the error names `field`.
+        errors.BadInput: the text is not a web address; the error names `field`.
     """
     problem = errors.BadInput(field, "not-a-url")
     match = _SCHEME.match(text.strip())
