@@ -1,4 +1,4 @@
-"""A file to import: its format, its name, its `digest`, and the number of its comments."""
+"""Describe a file to import, so that a second import of the same file is recognized."""
 
 import hashlib
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ImportedFile(NamedTuple):
-    """A file to import: its format, its name, a digest (`digest`), and its comments."""
+    """A file to import: its format, its name, its `digest`, and the number of its comments."""
 
     system: str
     name: str

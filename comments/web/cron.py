@@ -1,16 +1,16 @@
 """Endpoints for cron: background work on machines that run no threads between requests.
 
-A cron call that compacts threads waits for more than a minute, clears the compacted rows, and only
-then answers, because the instance may be stopped after the answer.
+A cron call that compacts threads waits for more than a minute, then clears the compacted rows, and
+only then responds, because the instance may be stopped after the response.
 
 Only cron and tasks of the service's queue (`cloud_tasks`) may call these endpoints. On App Engine,
 requests from cron and tasks have the header `X-Appengine-Cron` or `X-Appengine-QueueName`, which
 App Engine strips from all other requests. On other platforms, such as Cloud Run, anyone can send
-these headers, so they are ignored, and the request must present `TASKS_SECRET`. Cloud Run removes
-the signatures of Google's own tokens, so this module could not check one.
+these headers, so they are ignored, and the request must present `TASKS_SECRET`. Signed Google
+tokens cannot be checked here, because Cloud Run removes their signatures.
 
 A task compacts without waiting for the grace period; the next cron call clears the rows. If each
-task waited a minute, the wait would delay the delivery tasks in the same queue.
+task waited a minute, delivery tasks in the same queue would be delayed.
 """
 
 import hmac
@@ -27,10 +27,10 @@ from comments.upkeep import scheduler, wiring
 from comments.upkeep.integrity import thread_audit
 from comments.web.http import context
 
-# Each sweep delivers up to 200 events. All sweeps of a call together take at most two minutes; App
-# Engine allows ten minutes per call.
+# Maximum sweeps per call; each sweep delivers up to 200 events. All sweeps of a call together take
+# at most two minutes; App Engine allows ten minutes per call.
 _MOST_SWEEPS = 20
-_MOST_SECONDS = 240.0  # The call starts no further work after this time.
+_MOST_SECONDS = 240.0  # Seconds after which a call starts no further work.
 
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 
@@ -59,10 +59,10 @@ def _is_task(settings: config.Settings, request: flask.Request) -> bool:
 
 @blueprint.get("/upkeep")
 def upkeep() -> flask.Response:
-    """Count votes, compact changed threads and lists, and go on with imports and undos.
+    """Count votes, compact changed threads and lists, and continue imports and undos.
 
-    Cron's call clears the flags of compacted rows after the grace period, checks some threads, and
-    deletes what has expired.
+    If cron makes the call, it also clears the flags of compacted rows after the grace period,
+    checks some threads, and deletes expired data.
     """
     process, names = _process(), scheduler.find_due_work()
     if _is_task(context.settings(), flask.request):
@@ -86,7 +86,7 @@ def deliver() -> flask.Response:
     delivered = failed = 0
     process = _process()
     # Without threads between requests, processes do not deliver their own events, so this call also
-    # delivers fresh events.
+    # delivers events that no process has tried yet.
     sweep = process.sweep if context.settings().works_between_requests else process.sweep_fresh
     for _ in range(_MOST_SWEEPS):
         done = sweep()

@@ -1,7 +1,8 @@
-"""The lines that put comments on pages of each system, with this service's address and a site's id.
+"""The lines that put comments on pages of each system, with the service's address and a site's id.
 
-A recipe is a file in `static/recipes`, with the address and the id that the documents use.
-docs/recipes.md and, for plain HTML, docs/embedding.md explain the same lines; a test compares them.
+A recipe is a file in `static/recipes`. The file contains the address and the id that the documents
+use. docs/recipes.md and, for plain HTML, docs/embedding.md explain the same lines; a test compares
+them.
 """
 
 import functools
@@ -12,8 +13,9 @@ _FILES = Path(__file__).parent / "static" / "recipes"
 _SERVICE = "https://comments.example"
 _SITE = "blog"
 
-# The systems, in the order of their tabs, with the files of each. Each file has a text that says
-# where its lines belong: `admin.recipe-` and the file's stem, with the file's names in code.
+# The systems in the order of their tabs, each with its files. A text says where each file's lines
+# belong. Its key is `admin.recipe-` and the file's stem, and the names listed here are inserted as
+# code.
 SYSTEMS: dict[str, dict[str, dict[str, str]]] = {
     "html": {"html.html": {}},
     "wordpress": {
@@ -56,7 +58,7 @@ SYSTEMS: dict[str, dict[str, dict[str, str]]] = {
 
 
 class Recipe(NamedTuple):
-    """Lines for pages: the file's stem, the code in the text about it, and the lines."""
+    """Lines for pages: the file's stem, the code names in the text about it, and the lines."""
 
     name: str
     codes: dict[str, str]

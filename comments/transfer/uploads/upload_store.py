@@ -333,7 +333,7 @@ def end(upload: Upload, *, now: datetime, **changed: object) -> None:
 
 
 def copy(upload: Upload, folder: Path, secret: str, now: Callable[[], datetime]) -> Path:
-    """errors.BadLink: a part was encrypted with a secret that the service no longer has.
+    """Write the file into a folder, and return its path.
 
     Raises:
         errors.BadLink: a part was encrypted with a secret that the service no longer has.

@@ -1,8 +1,8 @@
 """The calls of `/api/v1` that list, post, edit and vote.
 
-Each view decodes the request, calls other packages, and builds the answer. Every call checks in
-this order: the site exists, pages of this origin may write to the site, the token is valid, and the
-body is JSON of the expected type. Read calls never create entities.
+Each view decodes the request, calls other packages, and builds the answer. Every call makes these
+checks in this order: the site exists, pages of this origin may write to the site, the token is
+valid, and the body is JSON of the expected type. Read calls never create entities.
 """
 
 import functools
@@ -33,7 +33,8 @@ blueprint.register_blueprint(moderation_calls.blueprint)
 
 _READS = {"GET", "HEAD"}
 # Calls that are refused while a site is read-only because its budget is used up. `post_comment` is
-# not listed: it has its own check, because a retry must succeed if its comment is already stored.
+# not in this list. It makes its own check, because a retry must succeed if its comment is already
+# stored.
 _CLOSED = {"api.edit_comment", "api.vote", "api.subscribe", "following.follow"}
 _OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 
@@ -50,7 +51,7 @@ def admit() -> flask.Response | None:
     if "site_id" not in path:
         site = api_callers.site_of(path["comment_id"], is_own=endpoint in _OWN)
     elif endpoint == "api.count_comments":
-        site = site_settings.get(path["site_id"])  # It changes nothing, although it is a POST.
+        site = site_settings.get(path["site_id"])  # This POST changes nothing.
     else:
         site = site_settings.current(path["site_id"])
     request.environ[context.SITE] = site.id
@@ -114,8 +115,8 @@ def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` read
 def challenge(site_id: str) -> flask.Response:
     """Create a challenge without storing anything.
 
-    A page whose origin may not post gets the refusal here. It can read the answer to this GET, but
-    not why its browser did not send the post.
+    If a page's origin may not post, the page gets the refusal here. The page can read the response
+    to this GET, but cannot learn why its browser did not send the post.
     """
     purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
     request = context.request_to(site_settings.get(site_id))
@@ -147,7 +148,7 @@ def _with_ancestors(
 
 @blueprint.get("/sites/<site:site_id>/comment")
 def find_comment(site_id: str) -> flask.Response:
-    """Return the comment with a slug, with its ancestors."""
+    """Return the comment that has this slug, with its ancestors."""
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(request_shapes.SlugQuery, site)
     name = records.ThreadName(site.id, thread)
@@ -236,7 +237,7 @@ def subscribe(site_id: str) -> flask.Response:
 
 @blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
 def vote(comment_id: str) -> flask.Response:
-    """Vote on a comment. Callers without a token send a proof of work and get a token."""
+    """Vote on a comment. A caller without a token must send a proof of work, and gets a token."""
     query_strings.read(request_shapes.NoQuery)
     request: SiteRequest = flask.g.asked
     key, sent = preconditions.idempotency_key(), json_bodies.read(request_shapes.NewVote)
@@ -280,10 +281,10 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 
 @blueprint.post("/sites/<site:site_id>/counts")
 def count_comments(site_id: str) -> flask.Response:
-    """Count the listed comments of several threads, and their followers if asked.
+    """Count the listed comments of several threads and, on request, their followers.
 
-    A name that cannot be a thread has no numbers. The names come from the links of a page, so one
-    wrong link must not take the others' numbers.
+    A name that cannot belong to a thread gets no numbers. It is not an error: the names come from
+    the links of a page, and one wrong link must not prevent counting the other threads.
     """
     query_strings.read(request_shapes.NoQuery)
     asked = json_bodies.read(request_shapes.ThreadList)
@@ -316,7 +317,7 @@ def _thread_id(canonical: Callable[[str], str], name: str) -> str | None:
 def _own(
     comment: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET
 ) -> presentation.OwnComment:
-    """Return a comment for its author, with the end of its edit window."""
+    """Return a comment for its author, with the time when its edit window ends."""
     request: SiteRequest = flask.g.asked
     until = own_comment.editable_until(comment, request.settings, request.now)
     return presentation.own(comment, replies, editable_until=until)
@@ -364,7 +365,7 @@ def _cast_vote(
 def _site_asked_about(path: dict[str, str]) -> records.Site | None:
     try:
         if "comment_id" in path:
-            # Authors may edit and delete their held comments too.
+            # Authors may edit and delete their held comments as well.
             return api_callers.site_of_comment(path["comment_id"])
         return site_settings.get(path["site_id"]) if "site_id" in path else None
     except errors.NotFound:

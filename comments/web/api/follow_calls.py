@@ -1,7 +1,7 @@
 """The calls of `/api/v1` with which a reader follows threads, with a token and without mail.
 
-Each answer is meant for one person, so no cache may store it. Readers learn how many people follow
-a thread, but never who.
+Each response is meant for one person, so no cache may store it. Readers learn how many people
+follow a thread, but never who they are.
 """
 
 import flask
@@ -23,7 +23,7 @@ blueprint.before_request(comment_calls.admit)
 @blueprint.get("/sites/<site:site_id>/following")
 @cors.personal
 def show(site_id: str) -> flask.Response:
-    """Tell whether the caller follows a thread, and how many people do."""
+    """Tell whether the caller follows a thread, and how many people follow it."""
     thread, author = _thread_and_author(site_settings.get(site_id))
     return _state(thread, follows=reader_follows.is_following(thread, author))
 
@@ -63,7 +63,7 @@ def list_followed(site_id: str) -> flask.Response:
 
 
 def _thread_and_author(site: records.Site) -> tuple[records.ThreadName, str]:
-    """Return the thread in the query and the caller's author id."""
+    """Return the thread that the query names, and the caller's author id."""
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
     return records.ThreadName(site.id, thread), api_callers.required_caller(site).id
 

@@ -1,7 +1,7 @@
-"""The calls of `/api/v1` about the caller's inbox: list unread replies, and mark them as read.
+"""The calls of `/api/v1` for the caller's inbox: list unread replies, and mark them as read.
 
-Each answer is meant for one person, so no cache may store it, and each call requires the caller's
-token. A reply is in the inbox as soon as the event of its approval is delivered (`inbox`).
+Each response is meant for one person, so no cache may store it, and each call requires the caller's
+token. A reply appears in the inbox as soon as the event of its approval is delivered (`inbox`).
 """
 
 import flask

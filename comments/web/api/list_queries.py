@@ -1,6 +1,6 @@
-"""The query of a list of comments: its order and its start, and parameters that exclude each other.
+"""Check the query of a list of comments: its order, its start, and excluded combinations.
 
-A list starts at its beginning, after a cursor, after an offset, at a numbered page, or around a
+A list can start at its beginning, after a cursor, after an offset, at a numbered page, or around a
 comment.
 """
 
@@ -33,7 +33,7 @@ def default_order(site: records.Site, parent: str | None) -> thread_pages.Listin
 def page_request(
     query: request_shapes.ListQuery, limit: int, secret: str
 ) -> thread_pages.PageRequest:
-    """Return the length and start of a page.
+    """Return the length and the start of a page.
 
     Raises:
         errors.BadInput: the query contains several of `page`, `offset`, `cursor` and `parent`.

@@ -1,7 +1,7 @@
-"""The calls of `/api/v1` about moderation: own held comments, reports, and classifier verdicts.
+"""The calls of `/api/v1` for moderation: own held comments, reports and classifier verdicts.
 
-The author of a held comment is the only reader who sees the comment, and must send a token. No
-cache stores such an answer, and public pages never contain the comment. A verdict must be signed
+The author of a held comment is the only reader who sees it, and must send a token. No cache stores
+a response that contains the comment, and public pages never contain it. A verdict must be signed
 with the secret of the site's own classifier.
 """
 
@@ -21,7 +21,7 @@ from comments.web.api.callers import api_callers
 from comments.web.http import context, cors, problems, response_shapes, responses
 from comments.web.http.decode import json_bodies, query_strings, request_shapes
 
-# This blueprint is nested in that of `comment_calls`, whose checks run first.
+# This blueprint is nested in the blueprint of `comment_calls`, whose checks run first.
 blueprint = flask.Blueprint("verdicts", __name__)
 
 _SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")

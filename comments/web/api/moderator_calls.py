@@ -1,8 +1,8 @@
 """The calls of `/api/v1` for moderators in a thread, with the token of a moderation session.
 
-The calls accept only this token (`moderator_callers`). They offer less than the admin console: a
-list of a thread's pending comments, decisions about comments, bans of their authors, and posting as
-staff.
+The calls accept only this kind of token (`moderator_callers`). They offer less than the admin
+console does: listing a thread's pending comments, deciding about comments, banning their authors,
+and posting as staff.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ blueprint = moderator_callers.blueprint("moderator")
 
 @blueprint.post("/sites/<site:site_id>/moderation/session")
 def begin_moderation(site_id: str) -> flask.Response:
-    """Exchange a verifier and the window's code for a token."""
+    """Exchange a verifier and the code from the window for a token."""
     query_strings.read(request_shapes.NoQuery)
     sent = json_bodies.read(request_shapes.ModerationCode)
     begun = moderation_sessions.begin(
@@ -64,7 +64,7 @@ def list_pending(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/moderation/comments")
 def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
-    """Post a comment as the moderator. The answer contains no token for the comment."""
+    """Post a comment as the moderator. The answer contains no token for changing the comment."""
     request: SiteRequest = flask.g.asked
     session = moderator_callers.current()
     speaker = api_callers.caller_of_account(session.account, session.site)
@@ -77,7 +77,7 @@ def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 
 @blueprint.post("/comments/<comment:comment_id>/decision")
 def decide(comment_id: str) -> flask.Response:
-    """Decide about a comment, with the checks and the audit log of the admin console."""
+    """Decide about a comment, with the same checks and audit log as in the admin console."""
     query_strings.read(request_shapes.NoQuery)
     session, revision = moderator_callers.current(), preconditions.revision()
     sent = json_bodies.read(request_shapes.NewDecision)
@@ -96,7 +96,10 @@ def decide(comment_id: str) -> flask.Response:
 
 @blueprint.route("/comments/<comment:comment_id>/ban", methods=["PUT"])
 def ban_author(comment_id: str) -> flask.Response:
-    """Ban the author of a comment. Networks and mailboxes are banned in the admin console only."""
+    """Ban the author of a comment.
+
+    Networks and mailboxes can only be banned in the admin console.
+    """
     query_strings.read(request_shapes.NoQuery)
     session, sent = moderator_callers.current(), json_bodies.read(request_shapes.NewBan)
     author, now = decisions.case(session.site, comment_id).comment.author.id, datetime.now(UTC)
@@ -126,7 +129,7 @@ def unban_author(comment_id: str) -> flask.Response:
 def _moderated_comment(case: records.Case) -> response_shapes.ModeratedComment:
     shown = presentation.comment(case.comment)
     if case.comment.status is Status.PENDING:
-        # Only approved comments have a text in their public form.
+        # A comment's public form has a text only if the comment is approved.
         approved = msgspec.structs.replace(case.comment, status=Status.APPROVED)
         pending = {"status": presentation.Shown.PENDING}
         shown = msgspec.structs.replace(presentation.comment(approved), **pending)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, generated from the types that decode requests and encode answers.
+"""Generate the OpenAPI document from the types that decode requests and encode responses.
 
 `operations` lists all calls. msgspec generates the JSON Schema of each type.
 """
@@ -71,7 +71,7 @@ def document() -> bytes:
 
 
 def _schemas() -> operations.Json:
-    """Return the schemas of all bodies and answers."""
+    """Return the schemas of all request bodies and responses."""
     bodies = (operation.body for operation in operations.OPERATIONS)
     answers = (operation.answer for operation in operations.OPERATIONS)
     kinds = [response_shapes.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]

@@ -1,6 +1,6 @@
-"""List all calls of the API with the types of their requests and answers.
+"""List all calls of the API with the types of their requests and responses.
 
-`openapi` describes them in the OpenAPI document. A test compares `OPERATIONS` with the routes.
+`openapi` describes the calls in the OpenAPI document. A test compares `OPERATIONS` with the routes.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ KNOWN: Json = {
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One call: its route, parameters and body, its answer, and its error statuses."""
+    """One call: its route, its parameters and body, its response, and its error statuses."""
 
     method: str
     path: str
@@ -83,17 +83,17 @@ class Operation(msgspec.Struct, frozen=True):
     body: type[msgspec.Struct] | None = None
     extra: tuple[Json, ...] = ()
     status: int = 200
-    also: tuple[int, ...] = ()  # Other statuses that have the same answer.
-    headers: tuple[str, ...] = ()  # The headers of the answer.
-    is_table: bool = False  # Whether the answer can also be CSV.
-    # Whether a token of a guest or an account is ignored, optional or required, or whether a
-    # moderator's token is required.
+    also: tuple[int, ...] = ()  # Other success statuses with the same response body.
+    headers: tuple[str, ...] = ()  # The headers of the response.
+    is_table: bool = False  # Whether the response can also be CSV.
+    # Whether the call ignores, accepts or requires a token of a guest or an account, or requires a
+    # moderator's token.
     security: tuple[Mapping[str, list[str]], ...] = ()
-    refuses: tuple[int, ...] = ()  # The statuses of errors that only some operations answer with.
+    refuses: tuple[int, ...] = ()  # The statuses of errors that only some operations return.
 
     @property
     def refusals(self) -> list[int]:
-        """Return the statuses of all errors with which the operation may answer."""
+        """Return the statuses of all errors that the operation may return."""
         if self.answer is None:
             return []
         statuses = {400, 404, 503, *self.refuses}

@@ -1,6 +1,6 @@
 """The calls of `/api/v1` about the caller: sign-in, own votes, export and erasure.
 
-Each answer is meant for one person, so no cache may store it. Personal data can be read only with
+Each response is meant for one person, so no cache may store it. Personal data can be read only with
 the caller's token.
 """
 
@@ -63,7 +63,7 @@ def ask_to_enter(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/sign-in/code")
 def enter_by_code(site_id: str) -> flask.Response:
-    """Sign in with the code from the page that a mail linked to."""
+    """Sign in with the code that was shown on the page to which a mail linked."""
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Code)

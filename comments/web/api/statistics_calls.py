@@ -1,9 +1,9 @@
-"""The calls of `/api/v1` for statistics, with a moderator's token: who writes where.
+"""The calls of `/api/v1` for statistics about who writes where; they require a moderator's token.
 
-Answers are JSON or CSV. They contain authors' ids, so only callers who may moderate the site get
-them. Each call reads one page of counter rows (`statistics`), except that audiences need a scan of
-bounded size (`audience_scan`). The next page is at the cursor, which the header `Link` contains as
-well, because CSV has no other place for it.
+Responses are JSON or CSV. They contain authors' ids, so only callers who may moderate the site get
+them. Each call reads one page of counter rows (`statistics`); only audiences need a scan, whose
+size is limited (`audience_scan`). The cursor points to the next page. The header `Link` contains
+the cursor as well, because CSV has no other place for it.
 """
 
 import functools
@@ -30,15 +30,15 @@ from comments.web.http.decode import query_strings, request_shapes
 blueprint = moderator_callers.blueprint("moderator_statistics")
 
 _STATISTICS = "/sites/<site:site_id>/moderation/statistics"
-_MOST_SCANNED = 50_000  # Rows of an audience; reading them takes about half a second
+_MOST_SCANNED = 50_000  # Maximum number of rows to scan, which takes about half a second
 _JSON, _CSV = "application/json", "text/csv"
-_SAFE = "!$%&'()*+,-./:;=?@_~"  # The characters of a query that a `Link` may contain.
+_SAFE = "!$%&'()*+,-./:;=?@_~"  # Characters of a query that need no escaping in a `Link`.
 
 
 class ReportForm(NamedTuple):
-    """The form of a report: the type of a line, and what makes the answer as JSON.
+    """The form of a report: the type of its lines, and the function that builds the JSON response.
 
-    The answer is made of the lines and of the cursor of the next page.
+    The function takes the lines, and the cursor of the next page.
     """
 
     answer: Callable[[list[Any], str | None], msgspec.Struct]
@@ -47,7 +47,7 @@ class ReportForm(NamedTuple):
 
 @blueprint.get(f"{_STATISTICS}/categories")
 def list_categories(site_id: str) -> flask.Response:
-    """List the numbers of each category, or of a category and its subcategories."""
+    """List the numbers of each category, or of one category and its subcategories."""
     query = query_strings.read(statistics_shapes.CategoriesReportQuery)
     under = _category("under", query.under) if query.under else ""
     form = ReportForm(statistics_shapes.CategoryReport, statistics_shapes.CategoryNumbers)
@@ -104,7 +104,7 @@ def count_audiences(site_id: str) -> flask.Response:
 
 @blueprint.get(f"{_STATISTICS}/audience-cost")
 def price_audiences(site_id: str) -> flask.Response:
-    """Return what a scan for several audiences would read."""
+    """Return how many rows a scan for several audiences would read."""
     query = query_strings.read(statistics_shapes.AudienceQuery)
     cost = audience_scan.cost(site_id, _question(query.audiences))
     return responses.personal(cost)
@@ -148,7 +148,8 @@ def list_counter_numbers(site_id: str) -> flask.Response:
 
     form = ReportForm(report, declared_reports.CountLine)
     read = functools.partial(declared_reports.lines, site_id, counter, wanted)
-    # A changed counter has other numbers, to which a cursor of the old ones does not apply.
+    # If a counter was changed, its numbers are different, and a cursor for the old numbers does not
+    # apply to them.
     listing = (site_id, "counter", f"{counter.generation}", wanted.under)
     return answer(query, read, form, listing)
 
@@ -170,7 +171,7 @@ def answer(
     form: ReportForm,
     listing: Sequence[str],
 ) -> flask.Response:
-    """Answer with the page of a report that `read` returns, given `after` and `limit`.
+    """Respond with the page of a report that `read` returns for `after` and `limit`.
 
     A cursor is valid only for the report that `listing` names.
     """
@@ -192,7 +193,7 @@ def _negotiated_answer(
     lines: Sequence[msgspec.Struct],
     answer: msgspec.Struct,
 ) -> flask.Response:
-    """Answer with lines as CSV, or with `answer` as JSON, as the caller wants."""
+    """Respond with the lines as CSV or with `answer` as JSON, depending on the request."""
     response = _csv(line, lines) if _wants_csv(chosen) else responses.fresh(answer)
     response.vary.add("Accept")
     return responses.private(response)
@@ -210,7 +211,7 @@ def _wants_csv(chosen: str | msgspec.UnsetType) -> bool:
 
 
 def _with_cursor(cursor: str) -> str:
-    """Return the address of the current request with another cursor."""
+    """Return the address of the current request with this cursor instead of its own."""
     pieces = [piece for piece in flask.request.query_string.split(b"&") if piece]
     kept = [piece for piece in pieces if unquote_to_bytes(piece.partition(b"=")[0]) != b"cursor"]
     query = b"&".join([*kept, b"cursor=" + cursor.encode()])

@@ -1,6 +1,6 @@
-"""The types of the queries and answers of the moderators' calls for statistics.
+"""The types of the queries and responses of the moderators' calls for statistics.
 
-As in `request_shapes` and `response_shapes`, the same types decode requests, encode answers and
+As in `request_shapes` and `response_shapes`, the same types decode requests, encode responses and
 describe both in the OpenAPI document. The answers contain authors' ids, which are personal data.
 """
 
@@ -16,17 +16,18 @@ from comments.web.http.decode import request_shapes
 DEFAULT_LIMIT = 100
 
 Lines = Annotated[int, msgspec.Meta(ge=1, le=statistics.MOST)]
-# No author's id is longer. An indexed property of the store has at most 1,500 bytes.
+# Maximum number of characters; no author's id is longer. An indexed property of the store is
+# limited to 1,500 bytes.
 AuthorId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Category = Annotated[str, msgspec.Meta(min_length=1)]
-# Named audiences as JSON (`domain.audiences`). Longer URLs are refused by some proxies.
+# Named audiences as JSON (`domain.audiences`). Some proxies refuse longer URLs.
 Audiences = Annotated[str, msgspec.Meta(min_length=1, max_length=6_000)]
 
 
 class ReportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of every report.
 
-    Without `format`, the header Accept chooses the format; the default is JSON.
+    Without `format`, the header Accept determines the format; the default is JSON.
     """
 
     limit: Lines = DEFAULT_LIMIT
@@ -65,25 +66,25 @@ class AuthorReportQuery(ReportQuery, frozen=True):
 
 
 class AudienceQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The audiences of a question: a JSON object of audiences by name."""
+    """Several audiences: a JSON object that maps names to audiences."""
 
     audiences: Audiences
 
 
 class AudiencesQuery(AudienceQuery, frozen=True):
-    """The same for a table. Without `format`, the header Accept chooses the format."""
+    """The audiences for a table. Without `format`, the header Accept determines the format."""
 
     format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
 
 
 class MembersQuery(ReportQuery, frozen=True):
-    """The audience whose members are listed: a JSON object with one audience."""
+    """The audience whose members are to be listed: a JSON object with one audience."""
 
     audiences: Audiences
 
 
 class CategoryNumbers(msgspec.Struct, frozen=True):
-    """The numbers of a category, including its subcategories.
+    """The numbers of a category, including those of its subcategories.
 
     `comments` is the number of approved comments, and `commenters` the number of their authors.
     """
@@ -98,7 +99,10 @@ class CategoryNumbers(msgspec.Struct, frozen=True):
 
 
 class CategoryReport(msgspec.Struct, frozen=True):
-    """Categories in order, each before its subcategories. Send `cursor` to get the next page."""
+    """Categories in order; each category precedes its subcategories.
+
+    Send `cursor` to get the next page.
+    """
 
     categories: list[CategoryNumbers]
     cursor: str | None
@@ -115,7 +119,7 @@ class CommenterReport(msgspec.Struct, frozen=True):
 
 
 class AuthorCategoryReport(msgspec.Struct, frozen=True):
-    """The categories of an author, each with the number of their approved comments in it.
+    """The categories in which an author commented, each with the number of approved comments.
 
     Send `cursor` to get the next page. Subcategories precede their category.
     """
@@ -125,7 +129,7 @@ class AuthorCategoryReport(msgspec.Struct, frozen=True):
 
 
 class AuthorThreadReport(msgspec.Struct, frozen=True):
-    """The threads of an author, each with the number of their approved comments in it.
+    """The threads in which an author commented, each with the number of approved comments.
 
     Send `cursor` to get the next page. A page may contain fewer threads than `limit`.
     """
@@ -135,13 +139,13 @@ class AuthorThreadReport(msgspec.Struct, frozen=True):
 
 
 class AudienceReport(msgspec.Struct, frozen=True):
-    """The number of authors in each audience, in the order of the question."""
+    """The number of authors in each audience, in the order of the query."""
 
     audiences: list[audience_scan.AudienceCount]
 
 
 class MemberReport(msgspec.Struct, frozen=True):
-    """The authors in an audience by id. Send `cursor` to get the next page."""
+    """The authors in an audience, sorted by id. Send `cursor` to get the next page."""
 
     commenters: list[audience_scan.AudienceMember]
     cursor: str | None

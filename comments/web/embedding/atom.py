@@ -1,9 +1,9 @@
 """Atom documents (RFC 4287) with the threading extension's `in-reply-to` (RFC 4685). Pure.
 
 The ids of feeds and entries never change, even if the service moves to a different host. An entry's
-id is the comment's own 128 bits as a UUID. A link leads to the page on the site if the thread's
-address is known (`thread_info.address`). Otherwise, the link leads to the service's own page for
-the thread. All links are absolute.
+id is the comment's own 128 bits, written as a UUID. If the thread's address is known
+(`thread_info.address`), a link leads to the page on the site. Otherwise, the link leads to the
+service's own page for the thread. All links are absolute.
 """
 
 import base64
@@ -37,8 +37,8 @@ class FeedMetadata(msgspec.Struct, frozen=True):
     """A feed's metadata. `itself` is the URL of the feed.
 
     `page` is the URL of the thread or site, or "" if it is unknown. `place` returns the URL of an
-    entry. `texts` contains all texts other than the comments; `xml:lang` is their language, and the
-    comments have none.
+    entry. `texts` contains all texts other than the comments. `xml:lang` gives the language of
+    these texts; comments have no `xml:lang`.
     """
 
     id: str
@@ -65,9 +65,10 @@ def document(head: FeedMetadata, feed: feeds.Feed) -> bytes:
 
 
 def feed_id(secret: str, site: str, thread: str = "") -> str:
-    """Return the id of a feed; every installation has different ids.
+    """Return the id of a feed; no two installations have the same ids.
 
-    A thread's id is never empty, so the feed of a thread never has the same id as its site's feed.
+    A thread's id is never empty, so the feed of a thread never has the same id as the feed of its
+    site.
     """
     named = hashlib.blake2b(
         f"feed {site}/{thread}".encode(),

@@ -1,18 +1,18 @@
 """Avatars: an author's initials and a color that depends on the name (pure).
 
 The widget draws the same avatars (`widget/source/reader/comments/avatar.js`), so an author looks
-the same on a page with and without JavaScript. No picture is loaded, because a request to another
-server would tell it who reads the page.
+the same on a page with and without JavaScript. No picture is loaded, because a request for it would
+tell another server who reads the page.
 """
 
 import re
 import unicodedata
 
-COLORS = 24  # 12 hues in two shades
+COLORS = 24  # 12 hues in two shades each
 _MODULUS = 9973
-# The white space of JavaScript's \s, and the characters that separate the words of user names.
+# The characters that JavaScript's \s matches, and those that separate the words of user names.
 _BETWEEN = re.compile("[\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff._-]+")
-# Not a pattern: compiling one for these ranges takes 2 ms of each start.
+# This is not a pattern, because compiling a pattern for these ranges would add 2 ms to each start.
 _WIDE = (
     ("\u1100", "\u11ff"),
     ("\u3040", "\u30ff"),
@@ -23,7 +23,7 @@ _WIDE = (
 
 
 def color_of(name: str) -> tuple[int, int]:
-    """Return the numbers of a name's hue, from 0 to 11, and of its shade, 0 or 1."""
+    """Return the number of a name's hue (from 0 to 11), and the number of its shade (0 or 1)."""
     total = 0
     for character in name:
         total = (total * 31 + ord(character)) % _MODULUS
@@ -34,8 +34,8 @@ def color_of(name: str) -> tuple[int, int]:
 def initials_of(name: str) -> str:
     """Return the first letters of the first and the last word, in upper case.
 
-    A name that begins with a Chinese, Japanese or Korean character is abbreviated to it, because
-    two of these wide characters do not fit.
+    If a name begins with a Chinese, Japanese or Korean character, only this character is returned,
+    because two of these wide characters do not fit.
     """
     letters = [letter for word in _BETWEEN.split(name) if (letter := _first_letter(word))]
     if letters and any(first <= letters[0][0] <= last for first, last in _WIDE):

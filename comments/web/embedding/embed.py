@@ -1,6 +1,6 @@
 """Threads as HTML: a page for frames and browsers without JavaScript, a fragment for static sites.
 
-Both forms show the same comments as the API does for the same query. The pages need no additional
+Both forms show the comments that the API returns for the same query. The pages need no additional
 reads, because a compacted thread's directory contains the thread's title and address. Errors are
 HTML pages too. These pages run no scripts. Only pages of the site's registered origins may show
 these pages in a frame.
@@ -49,8 +49,8 @@ _SOURCES = (
     f"web/templates/{_FRAGMENT}",
     "web/templates/public/form.html",
 )
-# This digest is part of every ETag, because a new release must not answer 304 for a page from an
-# older release.
+# This digest is part of every ETag, because a new release must not answer 304 for a page that an
+# older release rendered.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()
@@ -64,13 +64,13 @@ _EXCLUDED = {
 }
 
 
-# The route accepts any text as an id, so that malformed and unknown ids get the same error page.
+# The route accepts any text as an id, so that malformed ids get the same error page as unknown ids.
 @blueprint.get("/<site_id>")
 def page(site_id: str) -> flask.Response:
-    """Answer with a thread as a whole document.
+    """Respond with a thread as a whole document.
 
-    Without `thread` and `page`, redirect to the thread of the page that the reader comes from. The
-    snippet's link relies on this, so that the same snippet works on all pages.
+    Without `thread` and `page`, redirect to the thread of the page from which the reader comes. The
+    link in the snippet relies on this redirect, so that the same snippet works on all pages.
     """
     site, query = site_of(site_id), flask.request.args
     if flask.request.referrer and not _has_thread_parameter():
@@ -83,10 +83,10 @@ def page(site_id: str) -> flask.Response:
 
 @blueprint.get("/<site_id>/fragment")
 def fragment(site_id: str) -> flask.Response:
-    """Answer with a thread as a part of a page, which a static site includes at build time.
+    """Respond with a thread as a page fragment, which a static site includes at build time.
 
     Links lead to the whole document at PUBLIC_URL. If PUBLIC_URL is not set, links contain the
-    request's host but no scheme, so that browsers use the scheme of the page that includes the
+    request's host but no scheme. Browsers then use the scheme of the page that includes the
     fragment.
     """
     site, public = site_of(site_id), context.settings().public_url
@@ -97,7 +97,7 @@ def fragment(site_id: str) -> flask.Response:
 
 @blueprint.after_request
 def frame(response: flask.Response) -> flask.Response:
-    """Allow the pages of the site to frame an answer, and the answer's form to be sent."""
+    """Allow the site's pages to show a response in a frame, and allow its form to be submitted."""
     site: records.Site | None = flask.g.get("embedding")
     origins, images = (site.origins, site.options.images) if site else ((), ())
     has_form = flask.g.get("has_form", False)
@@ -114,7 +114,7 @@ def _has_thread_parameter() -> bool:
 
 @blueprint.errorhandler(Exception)
 def show_error(error: Exception) -> flask.Response:
-    """Answer with a page that shows the content of the API's problem document."""
+    """Respond with a page that shows the content of the API's problem document."""
     return problems.page(error, _problem)
 
 
@@ -149,7 +149,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
     @property
     def may_write(self) -> bool:
-        """Return whether people can post without JavaScript."""
+        """Return whether people can post on the page without JavaScript."""
         options = self.site.options
         return options.forms and options.guests and self.access is thread_access.ThreadAccess.OPEN
 
@@ -161,7 +161,10 @@ class _Asked(msgspec.Struct, frozen=True):
 
     @property
     def has_form(self) -> bool:
-        """Return whether the answer contains the form. Fragments link to the page with the form."""
+        """Return whether the response contains the form.
+
+        Fragments do not contain it; they link to the page that does.
+        """
         is_asked = self.is_first or bool(self.query.reply)
         return self.may_write and is_asked and not self.links.base
 
@@ -200,7 +203,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
     @property
     def closed_reason(self) -> str:
-        """Return why there is no form, or "" if there is a form or the site offers none."""
+        """Return why there is no form; "" if there is one, or if the site offers no forms."""
         if self.access is not thread_access.ThreadAccess.OPEN:
             return self.access.value
         return "members-only" if self.options.forms and not self.options.guests else ""
@@ -214,7 +217,7 @@ class _Shown(msgspec.Struct, frozen=True):
         return self.texts.text("embed.page-title", title=self.title, comments=comments)
 
     def body(self, comment: presentation.PublicComment) -> str:
-        """Return a comment's HTML with the site's images, and with names for code and tables."""
+        """Return a comment's HTML with the site's images, and with labels for code and tables."""
         body = inline_images.show_images(comment.html, self.options.images)
         for pattern, role, name in (
             ('<pre tabindex="0"', ' role="group"', self.texts.text("embed.code")),
@@ -225,12 +228,12 @@ class _Shown(msgspec.Struct, frozen=True):
 
     @property
     def lists(self) -> int:
-        """Return the number of nested lists that are open after the last comment."""
+        """Return how many nested lists are still open after the last comment."""
         return self.items[-1].depth + 1 if self.items else 0
 
 
 def site_of(site_id: str) -> records.Site:
-    """Return a site, whose pages may frame the answer to the current request."""
+    """Return a site, and let its pages show the response to the current request in a frame."""
     is_post = flask.request.method == "POST"
     site = site_settings.current(site_id) if is_post else site_settings.get(site_id)
     flask.g.embedding = site
@@ -247,7 +250,7 @@ def _read_request(site: records.Site, *, base: str) -> _Asked:
     default = thread_pages.ListingOrder(site.options.order)
     is_ordered = not (query.around or query.below or query.reply)
     order = (query.order or default) if is_ordered else thread_pages.ListingOrder.THREAD
-    # A thread that is named by its page needs no `url`; `page` was checked with the thread.
+    # If `page` names the thread, `url` is not needed; `page` was checked together with the thread.
     title, url = cleaning.clean_title(query.title), query.url or flask.request.args.get("page", "")
     url = thread_ids.page_url(url, thread, site) if url else ""
     lang = query.lang or ""
@@ -302,10 +305,10 @@ def _source(asked: _Asked) -> thread_pages.ListingPage:
 
 
 def _answer_below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
-    """Answer with a comment and its replies.
+    """Respond with a comment and its replies.
 
-    The ETag is a digest of the bytes, not the listing's tag: the comment is read separately and may
-    be older than the listing.
+    The ETag is a digest of the bytes instead of the listing's tag, because the comment is read
+    separately and may be older than the listing.
     """
     top = listed_comments.in_thread(asked.name, comment_id, field="below")
     source = thread_pages.Below(top, asked.limits)
@@ -373,7 +376,7 @@ def _form(asked: _Asked, found: presentation.ThreadPage) -> plain_form.Form:
     key = plain_form.key_of(asked.name, found)
     form = plain_form.of(asked.site, asked.links, key, context.settings())
     about = plain_form.About(asked.links.title, asked.links.url)
-    parent = found.around if asked.query.reply else ""  # The address can be a slug or a former id
+    parent = found.around if asked.query.reply else ""  # It can also be a slug or a former id
     return msgspec.structs.replace(form, about=about, parent=parent)
 
 

@@ -1,8 +1,8 @@
 """Atom feeds: the newest comments of a thread or of a site.
 
 Feeds are served in the same way as pages of comments, with ETags, 304 and gzip, and share their
-cache. Feeds are public, so they contain only data that pages show. Feed readers store feeds apart
-from their addresses, so all links are absolute.
+cache. Feeds are public, so they contain only data that pages show. Feed readers store feeds without
+their addresses, so all links are absolute.
 """
 
 import functools
@@ -33,8 +33,8 @@ _SOURCES = (
     "web/rendering/nesting.py",
     "web/embedding/feed_views.py",
 )
-# This digest is part of every ETag, because a new release must not answer 304 for a feed from an
-# older release.
+# This digest is part of every ETag, because a new release must not answer 304 for a feed that an
+# older release rendered.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()
@@ -42,7 +42,7 @@ _RELEASE = hashlib.sha256(
 
 @blueprint.get("/<site:site_id>")
 def of_site(site_id: str) -> flask.Response:
-    """Answer with the newest comments of a site."""
+    """Respond with the newest comments of a site."""
     site = site_settings.get(site_id)
     lang = query_strings.read(request_shapes.FeedQuery).lang
     texts = page_language.of(lang, site)
@@ -65,7 +65,7 @@ def of_site(site_id: str) -> flask.Response:
 
 @blueprint.get("/<site:site_id>/thread")
 def of_thread(site_id: str) -> flask.Response:
-    """Answer with the newest comments of a thread."""
+    """Respond with the newest comments of a thread."""
     site = site_settings.get(site_id)
     thread, asked = query_strings.read_thread(request_shapes.FeedQuery, site)
     texts, lang = page_language.of(asked.lang, site), asked.lang or ""

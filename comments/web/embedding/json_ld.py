@@ -1,9 +1,9 @@
 """A page of a thread as JSON-LD: schema.org's DiscussionForumPosting and Comment. Pure.
 
-The data contains only what the page shows. The template writes it with the filter `tojson`, which
-escapes `<` as `\u003c`, and also U+2028, so that no text can end the script element. Comments get
-an `@id` only if the thread's address is on one of the site's origins, because commenters can send
-any address.
+The data contains only what the page shows. The template writes the data with the filter `tojson`.
+This filter escapes `<` as `\u003c`, and also U+2028, so that no text can end the script element.
+Commenters can send any address, so comments get an `@id` only if the thread's address is on one of
+the site's origins.
 """
 
 import html
@@ -89,7 +89,7 @@ def _identity(address: str, comment_id: str) -> str:
 def plain(sanitised: str) -> str:
     """Return a comment's HTML as plain text, with one line per block."""
     lined = _TAG.sub("", _BLOCK_END.sub("\n", sanitised))
-    # Strip each line separately, because a regular expression for spaces around line ends takes
-    # quadratic time.
+    # Each line is stripped separately, because a regular expression for spaces around line ends
+    # takes quadratic time.
     lines = (line.strip() for line in html.unescape(lined).split("\n"))
     return "\n".join(filter(None, lines))

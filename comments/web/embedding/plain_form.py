@@ -1,9 +1,9 @@
 """The data of the form for comments without JavaScript (pure).
 
 A page with the form is the same for all readers, because caches store it. The form contains nothing
-about a reader; only the answer to a refused post contains what the reader typed. The form's key
+about a reader. Only the response to a refused post contains what the reader typed. The form's key
 depends only on the thread as the page shows it, so a reader who presses the button twice sends the
-same key twice.
+same key both times.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _LONGEST_KEY = 32
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """The text in the form's fields."""
+    """The texts that the reader typed into the form's fields."""
 
     name: str = ""
     website: str = ""
@@ -28,7 +28,7 @@ class Typed(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """The title and address of the page with the thread, which the form sends with a comment."""
+    """The title and address of the page with the thread; the form sends them with a comment."""
 
     title: str = ""
     url: str = ""
@@ -37,8 +37,8 @@ class About(msgspec.Struct, frozen=True):
 class Form(msgspec.Struct, frozen=True):
     """The form for a new comment or, with `parent`, for an answer to the comment with this id.
 
-    `is_held` is True if each comment from the form waits for a moderator. `problem` is the reason
-    for which a post was refused, and `field` the field that it is about, or "".
+    `is_held` is True if every comment from the form is held for a moderator. `problem` says why a
+    post was refused, and `field` is the name of the wrong field, or "".
     """
 
     action: str
@@ -63,6 +63,9 @@ def of(site: records.Site, links: nesting.Links, key: str, settings: config.Sett
 
 
 def key_of(name: records.ThreadName, page: presentation.ThreadPage) -> str:
-    """Return the key for a form on a page. It changes with every visible change of the thread."""
+    """Return the key for a form on a page.
+
+    The key changes with every visible change of the thread.
+    """
     shown = f"{name.site}\0{name.id}\0{page.total}\0{page.changed}"
     return hashlib.sha256(shown.encode()).hexdigest()[:_LONGEST_KEY]

@@ -1,10 +1,11 @@
-"""Posting without JavaScript: the answers to the form under `/embed`.
+"""Posting without JavaScript: the responses to the form under `/embed`.
 
-A post is answered with a redirect, so that reloading the next page does not send the form again.
+A successful post is answered with a redirect, so that reloading the next page does not send the
+form again.
 
-These calls use no cookies and no tokens: the form has no authority that another page could borrow,
-except the reader's network. `cors` therefore refuses posts from pages of other origins. No cache
-stores an answer. Two posts with the same content from one network and one page become one comment.
+These calls use no cookies and no tokens, so the only authority that a page of another origin could
+abuse is the reader's network. `cors` therefore refuses posts from such pages. No cache stores a
+response. Two posts with the same content from the same network and page become one comment.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ _SHOWN_FIELDS = {"name", "website", "body"}
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """The thread of a request, and the language of the answer."""
+    """The thread of a request, and the language of the response."""
 
     site: records.Site
     links: nesting.Links
@@ -41,7 +42,10 @@ class _Place(msgspec.Struct, frozen=True):
 
 @blueprint.post("/<site_id>")
 def post(site_id: str) -> flask.Response:
-    """Post a comment. Redirect to the comment, or to a page that says that it awaits approval."""
+    """Post a comment.
+
+    Redirect to the comment, or to a page that says that the comment awaits approval.
+    """
     place = _place(site_id)
     site, links = place.site, place.links
     cors.check(site)
@@ -54,19 +58,19 @@ def post(site_id: str) -> flask.Response:
         comment = new_comment.post(_submission(sent, links.name.id, request), request).comment
     except errors.CodedError as error:
         return _refusal(error, fields, place)
-    # A comment that only its author may see looks like one that awaits approval.
+    # For anyone but its author, a shadowed comment must look like one that awaits approval.
     if comment.status is records.Status.APPROVED:
         where = links.around(comment.id)
     else:
         where = f"{site.id}/waiting{links.first()}"
     response = flask.redirect(where, 303)
-    response.set_data(b"")  # Flask's text is in English
+    response.set_data(b"")  # Flask's own text would be in English
     return flask.make_response(response)
 
 
 @blueprint.get("/<site_id>/waiting")
 def show_waiting(site_id: str) -> flask.Response:
-    """Say that a comment awaits approval."""
+    """Show that a comment awaits approval."""
     place = _place(site_id)
     return _page(place, f"../{place.site.id}{place.links.first()}", root="../../")
 
@@ -85,7 +89,7 @@ def _submission(
 ) -> admission.Submission:
     parent, website = sent.parent or None, sent.website.strip()
     if website and "://" not in website:
-        website = f"https://{website}"  # As in the widget
+        website = f"https://{website}"  # The widget does the same
     content = (request.sender.network, sent.name, website, sent.body, parent or "")
     joined = "\0".join((sent.key, *content))
     return admission.Submission(
@@ -102,7 +106,7 @@ def _submission(
 
 
 def _refusal(error: errors.CodedError, fields: Mapping[str, str], place: _Place) -> flask.Response:
-    """Answer with the form, the reason, and the text that was typed."""
+    """Respond with the form, the reason for the refusal, and the text that was typed."""
     typed = {field: fields.get(field, "") for field in _SHOWN_FIELDS}
     back = f"{place.site.id}{place.links.first()}"
     flask.g.has_form = True

@@ -1,8 +1,8 @@
 """Content codings: choose gzip or plain bytes, compress, and join compressed parts.
 
-Each coding of an answer is a separate representation with its own ETag. Compression is
-deterministic, so all processes send the same bytes. Brotli is not supported: it would need a
-dependency, and its additional saving is only a sixth of gzip's saving.
+Each coding of a response is a separate representation with its own ETag. Compression is
+deterministic, so all processes send the same bytes. Brotli is not supported: it would require a
+dependency, and would save only a sixth as many bytes in addition to what gzip saves.
 """
 
 import enum
@@ -16,9 +16,9 @@ from werkzeug.datastructures import Accept
 _LEVEL = 5
 _SMALLEST = 9
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
-_GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # RFC 1952: deflate, no name, no time, no system.
+_GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # RFC 1952: deflate, without name, time or system
 _LAST_BLOCK = b"\x03\x00"  # RFC 1951: an empty final block.
-_POLYNOMIAL = 0xEDB88320  # Gzip's CRC-32, in gzip's bit order.
+_POLYNOMIAL = 0xEDB88320  # The polynomial of gzip's CRC-32, in gzip's bit order.
 
 
 class Coding(enum.StrEnum):
@@ -59,7 +59,7 @@ def _encode(data: bytes, coding: Coding, level: int) -> bytes:
 
 
 class EncodedPart(msgspec.Struct, frozen=True):
-    """An encoded part of an answer, with the size and CRC of its plain bytes."""
+    """An encoded part of a response, with the size and CRC of its plain bytes."""
 
     data: bytes
     size: int
@@ -67,17 +67,17 @@ class EncodedPart(msgspec.Struct, frozen=True):
 
 
 def encode_part(data: bytes, coding: Coding) -> EncodedPart:
-    """Encode bytes as a part of an answer that does not depend on the parts before it."""
+    """Encode bytes as a part of a response that does not depend on the parts before it."""
     if coding is Coding.IDENTITY:
         return EncodedPart(data, len(data), 0)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    # A sync flush ends on a whole byte, and a new compressor never refers to earlier parts.
+    # A sync flush ends at a byte boundary, and a new compressor never refers to earlier parts.
     packed = packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
     return EncodedPart(packed, len(data), zlib.crc32(data))
 
 
 def join(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
-    """Join parts into one answer without compressing or copying the parts again."""
+    """Join parts into one response without compressing or copying them again."""
     data = tuple(part.data for part in parts)
     if coding is Coding.IDENTITY:
         return data
@@ -90,7 +90,7 @@ def join(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
 
 
 def _shift(count: int) -> int:
-    """Return the factor that moves a CRC past `count` further bytes.
+    """Return the factor that advances a CRC by `count` bytes.
 
     The factor is x^(8 * count) modulo the CRC's polynomial over GF(2). The highest bit of a CRC is
     the coefficient of x^0.
@@ -115,5 +115,5 @@ def _product(one: int, other: int) -> int:
 
 
 def tag(content: str, coding: Coding) -> str:
-    """Return the ETag for `content`, the tag of the plain content, in a coding."""
+    """Return the ETag of content in this coding; `content` is the tag of the plain content."""
     return content if coding is Coding.IDENTITY else f"{content}-{coding}"

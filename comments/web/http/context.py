@@ -1,11 +1,11 @@
 """The context of a request: the application's settings and store, and the sender's network.
 
 Each application has one settings object and one store. All threads share these objects, so they
-contain no data about a request.
+contain no data about requests.
 
-A client cannot forge its address. On App Engine, the address is in a header that App Engine sets.
-On other platforms, the address is the connection's peer or, behind `TRUSTED_PROXIES` proxies, the
-address that the outermost trusted proxy saw.
+The client address that this module uses cannot be forged. On App Engine, the address is in a header
+that App Engine sets. On other platforms, the address is the peer of the connection; behind
+`TRUSTED_PROXIES` proxies, it is the address that the outermost trusted proxy saw.
 """
 
 import functools
@@ -24,9 +24,9 @@ from comments.limits.site_request import SiteRequest
 from comments.store import connection
 
 _NAME = "flatthread"
-SITE = "flatthread.site"  # Key in the WSGI environment: the site that pays for the request.
+SITE = "flatthread.site"  # Key in the WSGI environment for the site whose budget the request uses.
 _log = logging.getLogger("flatthread")
-_LONGEST_BROWSER = 300  # In characters.
+_LONGEST_BROWSER = 300  # Maximum number of characters.
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -50,21 +50,24 @@ def settings() -> config.Settings:
 
 
 def request() -> flask.Request:
-    """Return the current request itself. Each use of Flask's proxy for it takes three calls."""
+    """Return the current request itself.
+
+    Flask's proxy for the request would take three calls each time it is used.
+    """
     return flask.globals.request_ctx.request
 
 
 def service_url() -> str:
     """Return the address of this service, without a final slash.
 
-    If PUBLIC_URL is not set, it is the address that the current request names. Anybody can forge
-    that, so it may appear only in the answer to the request.
+    If PUBLIC_URL is not set, this is the address in the current request. Anybody can forge that
+    address, so it may appear only in the response to the same request.
     """
     return settings().public_url or flask.request.host_url.rstrip("/")
 
 
 def request_to(site: records.Site) -> SiteRequest:
-    """Return the current request, with its site, settings, time and sender."""
+    """Return the current request with its site, settings, time and sender."""
     asked, own = request(), settings()
     browser = asked.headers.get("User-Agent", "")[:_LONGEST_BROWSER]
     sender = classifier_verdicts.Sender(
@@ -82,8 +85,8 @@ def network_of(settings: config.Settings, request: flask.Request) -> str:
     """Return the network from which a request came. Unknown addresses all share one network."""
     if settings.on_app_engine:
         return client_networks.of(request.headers.get("X-Appengine-User-IP", ""))
-    # Each proxy appends the address that it saw, so only the entries of our proxies, at the end,
-    # can be trusted.
+    # Each proxy appends the address that it saw. Therefore only the last entries, which our proxies
+    # appended, can be trusted.
     peer = request.remote_addr or ""
     seen = ",".join(request.headers.getlist("X-Forwarded-For")).split(",")
     if (

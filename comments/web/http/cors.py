@@ -1,10 +1,10 @@
-"""CORS: decides which pages may call the API from a browser.
+"""CORS: decide which pages may call the API from a browser.
 
-Any page may read public data: the API allows the origin `*`, without credentials. Only pages of
-this service and of the site's registered origins may write or read personal data. Origins are
-compared exactly. The API uses no cookies, so these checks do not protect a session; they prevent
-other pages from posting on behalf of their visitors. Answers name only registered origins, and
-`null` is never registered.
+Any page may read public data: the API allows the origin `*`, without credentials. Writing, and
+reading personal data, is only allowed to pages of this service and of the site's registered
+origins. Origins are compared exactly. The API uses no cookies, so these checks do not protect a
+session. They prevent other pages from posting on behalf of their visitors. Responses name only
+registered origins, and `null` is never registered.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 API = "/api/"
-# Lets pages of any origin read a refusal that came before the application and says only why.
-# Otherwise, the widget could not tell it from a failed connection.
+# Lets pages of any origin read refusals that are sent before the application runs and contain only
+# a reason. Otherwise, the widget could not distinguish such a refusal from a failed connection.
 REFUSED = {"Access-Control-Allow-Origin": "*"}
 _READS = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = "Content-Type, Authorization, Idempotency-Key, If-Match"
 _EXPOSED = "Age, Date, ETag, Idempotent-Replayed, Link, Location, Retry-After"
-# In seconds: long enough for a visit, and short enough that a removed origin soon loses access.
+# Seconds; long enough for a visit, and short enough that a removed origin soon loses access.
 _MAX_AGE = "600"
 _ELSEWHERE = {"cross-site", "same-site"}
-# What the widget asks for when it shows a thread.
+# The path that the widget requests when it shows a thread.
 _LISTING = re.compile(r"/api/v1/sites/([a-z0-9-]{1,63})/comments")
 
 
@@ -56,7 +56,7 @@ def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Res
 
 
 def is_personal() -> bool:
-    """Tell whether the current request reads personal data."""
+    """Return whether the current request reads personal data."""
     view = flask.current_app.view_functions.get(flask.request.endpoint or "")
     return bool(flask.g.get("is_personal") or getattr(view, "is_personal", False))
 
@@ -64,7 +64,7 @@ def is_personal() -> bool:
 def check(site: records.Site) -> None:
     """Refuse a call from a page that belongs neither to the site nor to this service.
 
-    Store the origin for `headers`, so that the page can read the answer, including an error.
+    Store the origin for `headers`, so that the page can read the response even if it is an error.
 
     Raises:
         errors.Forbidden: the Origin is not registered, or the request has no Origin although the
@@ -84,9 +84,9 @@ def check(site: records.Site) -> None:
 
 
 def is_test_page(site: records.Site, thread: str) -> bool:
-    """Return whether a page on a local host calls about a thread of a website on public hosts.
+    """Return whether a page on a local host names a thread of a website on public hosts.
 
-    The thread is not of this page, so the page's title and categories may be other ones.
+    Such a page is not the thread's own page, so its title and categories may differ.
     """
     host = flask.request.headers.get("Origin", "").partition("://")[2]
     if not host or not host_names.is_local(host) or thread.startswith(f"{host}/"):
@@ -96,15 +96,16 @@ def is_test_page(site: records.Site, thread: str) -> bool:
 
 
 def note_page(environ: "WSGIEnvironment") -> None:
-    """Note the origin of a page that has asked for the comments of a website."""
+    """Record the origin of a page that requested the comments of a website."""
     origin = environ.get("HTTP_ORIGIN")
     if not origin or environ["REQUEST_METHOD"] != "GET":
         return
     match = _LISTING.fullmatch(environ.get("PATH_INFO", ""))
-    # A page of this service sends no Origin, except in a browser that says so.
+    # A browser may send an Origin for a page of this service, but then says that it is the same
+    # origin.
     if not match or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":
         return
-    with contextlib.suppress(errors.FlatthreadError):  # The answer is ready already.
+    with contextlib.suppress(errors.FlatthreadError):  # The response is already complete.
         if site_settings.is_known(match[1]):
             site_setup.note(site_settings.get(match[1]), origin, now=datetime.now(UTC))
 
@@ -123,7 +124,7 @@ def preflight(site: records.Site | None) -> flask.Response:
 
 
 def headers(method: str) -> dict[str, str]:
-    """Return the CORS headers for an answer of the API to a request with this method."""
+    """Return the CORS headers for the API's response to a request with this method."""
     is_public = method in _READS and not is_personal()
     allowed = "*" if is_public else flask.g.get("cors_origin")
     if not allowed:
@@ -136,12 +137,12 @@ def _is_registered(origin: str, site: records.Site) -> bool:
 
 
 def _is_own(origin: str, request: flask.Request) -> bool:
-    """Tell whether the calling page belongs to this service.
+    """Return whether the calling page belongs to this service.
 
-    Behind a proxy that terminates TLS, the service may not know its own scheme. In that case,
-    Sec-Fetch-Site decides, because no page can forge that header.
+    Behind a proxy that terminates TLS, the service may not know its own scheme. Then Sec-Fetch-Site
+    decides, because no page can forge that header.
     """
-    # Use the Host header as the client sent it: Flask's URL properties fail on names that they
-    # cannot decode.
+    # The Host header is used as the client sent it, because Flask's URL properties fail on names
+    # that they cannot decode.
     own = f"{request.scheme}://{request.host}"
     return origin == own or request.headers.get("Sec-Fetch-Site") == "same-origin"

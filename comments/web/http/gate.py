@@ -1,9 +1,9 @@
-"""The outermost layer: checks a request's host, script name and scheme before all other code.
+"""The outermost layer: check a request's host, script name and scheme before all other code.
 
 The gate works in the same way under every HTTP server:
 
-- The application is served at the root of its host. Some HTTP servers read a script name from a
-  request header, so the gate puts it back into the path.
+- The application is served at the root of its host. Some HTTP servers take a script name from a
+  request header, so the gate moves the script name back into the path.
 - If PUBLIC_URL is set, the gate answers requests for other hosts with 421. The gate also accepts
   the names in HOSTS and the names that App Engine gives the service. For `/healthz` and `/tasks/`,
   the gate accepts any host, because callers may know only an IP address.
@@ -74,8 +74,8 @@ class Gate:
         said = environ.get("HTTP_X_FORWARDED_PROTO", "")
         if not self._proxies or not said:
             return None
-        # Our proxies append their entries, as in X-Forwarded-For. A client may have forged the
-        # entries before those of our proxies.
+        # Our proxies append their entries, as in X-Forwarded-For. The client may have forged
+        # earlier entries.
         schemes = [scheme.strip().lower() for scheme in said.split(",")]
         scheme = schemes[max(0, len(schemes) - self._proxies)]
         if scheme not in _SCHEMES:
@@ -85,7 +85,7 @@ class Gate:
 
 
 def _hosts(settings: config.Settings) -> Callable[[str], bool]:
-    """Return a function that tells whether a host name belongs to this service.
+    """Return a function that returns whether a host name belongs to this service.
 
     Ports are not compared, because proxies can change the port.
     """
@@ -95,13 +95,13 @@ def _hosts(settings: config.Settings) -> Callable[[str], bool]:
     names = {public.rstrip("."), *settings.hosts}
     if not settings.on_app_engine:
         return names.__contains__
-    # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com; all but the project are optional.
+    # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com; all parts but the project are optional.
     project = settings.project.lower()
     return lambda name: name in names or _is_of_project(name, project)
 
 
 def _is_of_project(name: str, project: str) -> bool:
-    """Tell whether App Engine serves the project under this host name."""
+    """Return whether App Engine serves the project under this host name."""
     label, *rest = name.split(".")
     is_of_engine = rest == ["appspot", "com"] or (rest[1:] == ["r", "appspot", "com"])
     return is_of_engine and (label == project or label.endswith(f"-dot-{project}"))

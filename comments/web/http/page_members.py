@@ -1,10 +1,10 @@
 """The members of a page of comments that do not depend on its comments.
 
-These are the page's order, whether its thread accepts comments, and the site's options. They are
-computed for every request from copies in the process (the site, its rules and usage, and the
-thread's terms), so they cost no additional read. The page's ETag covers them, and a cached answer
-is sent again only while they are the same: no answer is older than the copies, which are used for a
-minute.
+They are the page's order, whether its thread accepts comments, and the site's options. They are
+computed for every request. This takes no additional read, because the site, its rules and usage,
+and the thread's terms are copied in the process. The page's ETag covers these members, and a cached
+response is reused only while they are the same. The copies are used for a minute, so no response is
+older than that.
 """
 
 import functools
@@ -29,7 +29,7 @@ class Service(msgspec.Struct, frozen=True):
 
 
 def of(site: records.Site, name: records.ThreadName, order: str, service: Service) -> bytes:
-    """Return the members as JSON, after a comma and without braces."""
+    """Return the members as JSON, with a comma before them and without braces."""
     access = thread_access.for_pages(site, thread_view.terms(name), datetime.now(UTC))
     may_enter = service.mail or (service.has_address and site.has_providers)
     return _json(order, access, site.options, site.origins, mail=service.mail, sign_in=may_enter)

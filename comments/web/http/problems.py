@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: their statuses and their problem documents.
+"""Convert errors to HTTP responses: their statuses and their problem documents.
 
 Every error, including the errors of Flask and of the store's client, becomes a problem document
 (RFC 9457) with a stable `code`. docs/errors.md lists the codes. The cause of an internal error is
@@ -26,18 +26,19 @@ _log = logging.getLogger(__name__)
 
 
 class Unauthenticated(errors.CodedError):
-    """The call requires a valid token and has none."""
+    """The call requires a valid token but has none."""
 
     code = "bad-token"
 
 
 class UnsupportedMedia(errors.CodedError):
-    """The body has the wrong content type or has a content encoding."""
+    """The body has the wrong content type, or it has a content encoding."""
 
     code = "unsupported-media-type"
 
 
-# An error gets the status of its nearest base class in this table. All others get 500.
+# An error gets the status of its nearest base class in this table. An error without such a base
+# class gets 500.
 STATUSES: dict[type[Exception], int] = {
     errors.BadInput: 400,
     errors.CursorExpired: 410,
@@ -55,7 +56,7 @@ STATUSES: dict[type[Exception], int] = {
     errors.Unchecked: 503,
     api.GoogleAPIError: 503,
 }
-# Codes are not derived from status phrases, because Python changes the phrases between versions.
+# Codes are not derived from status phrases, because the phrases differ between versions of Python.
 _FLASK_CODES = {
     400: "bad-request",
     404: "not-found",
@@ -73,7 +74,7 @@ def answer(error: Exception) -> flask.Response:
         return _of_flask(error)
     status = status_of(error)
     if status >= _INTERNAL:
-        # Log the route, not the path: the path may contain personal data.
+        # The route is logged instead of the path, because the path may contain personal data.
         route = str(flask.request.url_rule or "no route")
         _log.error("%s %s failed: %d", flask.request.method, route, status, exc_info=error)
     response = _response(_document(error, status))
@@ -87,7 +88,7 @@ def answer(error: Exception) -> flask.Response:
 def page(
     error: Exception, shown: Callable[[response_shapes.Problem], flask.Response]
 ) -> flask.Response:
-    """Answer with a page that shows the content of the error's problem document."""
+    """Respond with a page that shows the content of the error's problem document."""
     told = answer(error)
     response = shown(decoders.json(response_shapes.Problem).decode(told.data))
     response.status_code = told.status_code
@@ -120,7 +121,7 @@ def _document(error: Exception, status: int) -> response_shapes.Problem:
 
 
 def _of_flask(error: exceptions.HTTPException) -> flask.Response:
-    """Return Flask's own error, such as 404 or 405, as a problem document with its headers."""
+    """Convert Flask's own error, such as 404 or 405, to a problem document, keeping its headers."""
     status = error.code or _INTERNAL
     if status == _INTERNAL:
         return _response(_document(error, status))

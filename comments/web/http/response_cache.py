@@ -1,15 +1,16 @@
 """A response cache in front of Flask, for GETs of public pages.
 
-Most requests ask for a page that was just sent. Flask takes three times as long as the probe, which
-shows whether the page is unchanged. This middleware therefore answers such requests before Flask
-does, with the headers that Flask set earlier and the bytes that `responses` cached.
+Most requests are for a page that was sent recently. A probe shows whether the page is unchanged;
+going through Flask takes three times as long as this probe. This middleware therefore answers such
+requests before they reach Flask. It sends the headers that Flask set earlier, and the bytes that
+`responses` cached.
 
-A cached answer is sent only for the same cache key (path, query, coding), and only while its basis
-is unchanged. The basis is the site's settings, the page's members that do not come from its
-comments (`page_members`), and the thread's tag. The tag comes from a probe during this request, or
-from a probe that is no older than the site's `freshness`. All other requests go through Flask:
-other methods, first requests, requests after a change, requests whose bytes are no longer cached,
-and requests while the store is slow. Errors always come from Flask.
+A cached response is sent only for the same cache key (path, query, coding), and only while its
+basis is unchanged. The basis consists of the site's settings, the page's members that do not come
+from its comments (`page_members`), and the thread's tag. The tag comes from a probe during this
+request, or from an earlier probe that is no older than the site's `freshness`. All other requests
+go through Flask: other methods, first requests, requests after a change, requests whose bytes are
+no longer cached, and requests while the store is slow. Errors always come from Flask.
 """
 
 import functools
@@ -30,10 +31,10 @@ from comments.web.http import content_coding, context, page_members, responses
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-KEPT_BYTES = 4 * 1024 * 1024  # Per process; an entry contains only headers.
+KEPT_BYTES = 4 * 1024 * 1024  # Bytes per process; an entry contains only headers.
 _OVERHEAD = 4_000  # Approximate size of an entry's Python objects, in bytes.
 PATIENCE = 1.0  # Seconds; if the store takes longer, the request goes through Flask.
-_LONGEST = 2_000  # Characters; answers with a longer cache key are not cached.
+_LONGEST = 2_000  # Characters; responses with a longer cache key are not cached.
 _READS = ("GET", "HEAD")
 _FOUND = "200 OK"
 _UNCHANGED = "304 NOT MODIFIED"
@@ -44,7 +45,7 @@ _Headers = list[tuple[str, str]]
 
 
 class _Replay(msgspec.Struct, frozen=True):
-    """The headers of an answer and of its 304, its ETag, and the state that it depends on."""
+    """The headers of a response and of its 304, its ETag, and the state that it depends on."""
 
     basis: responses.Basis
     headers: _Headers
@@ -52,7 +53,7 @@ class _Replay(msgspec.Struct, frozen=True):
     tag: str
 
     def is_current(self, age: float) -> bool:
-        """Compare the basis with a tag of the thread that is at most `age` seconds old."""
+        """Return whether the basis is unchanged, using a tag that is at most `age` seconds old."""
         basis = self.basis
         return (
             site_settings.get(basis.site.id) == basis.site
@@ -62,7 +63,7 @@ class _Replay(msgspec.Struct, frozen=True):
 
 
 class Replays:
-    """WSGI middleware that answers from the cache if possible."""
+    """WSGI middleware that responds from the cache if possible."""
 
     def __init__(self, wsgi: "WSGIApplication") -> None:
         self._wsgi = wsgi
@@ -71,8 +72,8 @@ class Replays:
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer a request. Call this method inside the store's context."""
-        # Flask refuses upgrades.
+        """Answer a request. Call this method within the store's context."""
+        # Upgrade requests go to Flask, which refuses them.
         if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
             return self._wsgi(environ, start_response)
         question = _question(environ)
@@ -89,7 +90,7 @@ class Replays:
     def _caching_start_response(
         self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> "StartResponse":
-        """Return a `start_response` that caches the headers of cacheable answers."""
+        """Return a `start_response` that caches the headers of cacheable responses."""
 
         def start(status: str, headers: _Headers, *rest: Any) -> Any:
             basis, size = environ.get(responses.BASIS), sum(map(len, question))
@@ -103,7 +104,7 @@ class Replays:
 def _cached_answer(
     replay: _Replay, environ: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes] | None:
-    """Return a cached answer; None if its basis has changed or its bytes are no longer cached."""
+    """Return a cached response; None if its basis has changed or its bytes are no longer cached."""
     body = responses.cached_body(replay.basis)
     age = responses.age(replay.basis.site, environ.get("HTTP_CACHE_CONTROL", ""))
     if body is None or not _is_current(replay, age):
@@ -132,8 +133,9 @@ def _replay(basis: responses.Basis, headers: _Headers) -> _Replay:
 
 
 def _is_known(environ: "WSGIEnvironment", tag: str) -> bool:
-    """Tell whether the client has this ETag."""
-    # Most clients send exactly the one ETag that they received, so compare that before parsing.
+    """Return whether the client has this ETag."""
+    # Most clients send exactly the one ETag that they received, so this case is checked before
+    # parsing.
     known = environ.get("HTTP_IF_NONE_MATCH")
     return known is not None and (known == f'"{tag}"' or parse_etags(known).contains_weak(tag))
 

@@ -1,20 +1,20 @@
-"""Responses: content coding, ETags, cache headers, and the cache of encoded pages.
+"""Create responses: content coding, ETags, cache headers, and the cache of encoded pages.
 
-Every public answer has a strong ETag. A client that already has this ETag gets 304, and nothing is
-rendered. Each process has a bounded cache of encoded pages, so it renders and compresses an
-unchanged page only once.
+Every public answer has a strong ETag. If a client already has this ETag, the response is 304 and
+nothing is rendered. Each process has a bounded cache of encoded pages, so it renders and compresses
+an unchanged page only once.
 
 Invariant: No cached page depends on the caller
 (test_responses.py::test_the_page_does_not_depend_on_the_caller).
 
-A cached page is stored under its cache key, with the tag of its content. A page with a different
-tag replaces the cached page, so the next request for the page removes a deleted text from the
-cache. This cache never contains errors or answers to writes.
+A cached page is stored under its cache key, together with the tag of its content. A page with a
+different tag replaces the cached page, so the next request for the page removes a deleted text from
+the cache. This cache never contains errors or responses to writes.
 
 A whole thread is cached and sent in pieces, one piece per bucket. After a change, only the affected
-pieces are rendered and compressed again. The cache does not store the joined pieces, which would
-double its size. All pieces are made before the first byte is sent, so that the length and any error
-are known in time.
+pieces are rendered and compressed again. The cache does not store the joined pieces, because they
+would double its size. All pieces are made before the first byte is sent, so that the length and any
+error are known before the headers are sent.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from comments.store.memory import caches, per_process
 from comments.web.http import content_coding, context, page_members
 
 _JSON = "application/json"
-KEPT_BYTES = 32 * 1024 * 1024  # The limit for each process.
+KEPT_BYTES = 32 * 1024 * 1024  # The limit per process.
 _OVERHEAD = 500  # Approximate size of a cached page's Python objects, in bytes.
 
 BASIS = "flatthread.basis"  # The key of a `Basis` in the WSGI environment.
@@ -43,17 +43,17 @@ _WANTS_NOW = re.compile(r"(?<![\w-])(no-cache|no-store|max-age\s*=\s*0+)(?![\w-]
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
-Body = tuple[bytes, ...]  # The pieces, in the order of sending.
+Body = tuple[bytes, ...]  # The pieces, in the order in which they are sent.
 _Place = tuple[str, content_coding.Coding]
 _Parts = Mapping[bytes, content_coding.EncodedPart]
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """The state on which a sent page depends. The page is valid while that state is unchanged.
+    """The state on which a sent page depends; the page is valid while it is unchanged.
 
-    `lasts` is the thread's tag, and `members` are the page's other members (`page_members`) in its
-    `order`; `service` is what the members say about the service. `place` and `tag` find the page's
-    bytes in the cache.
+    `lasts` is the thread's tag, and `members` are the page's members in the order `order` that do
+    not come from comments (`page_members`); `service` is the part of the state that concerns the
+    service. `place` and `tag` identify the page's bytes in the cache.
     """
 
     site: records.Site
@@ -67,7 +67,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class _Shape(NamedTuple):
-    """The cache key of a page without its coding, its type and, for JSON, its members."""
+    """The cache key of a page without its coding, the page's type and, for JSON, its members."""
 
     key: str
     content_type: str = _JSON
@@ -76,7 +76,7 @@ class _Shape(NamedTuple):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """An encoded page. For a whole thread, `parts` contains the thread's parts by mark."""
+    """An encoded page. For a whole thread, `parts` contains the parts by their marks."""
 
     tag: str
     body: Body
@@ -85,12 +85,12 @@ class _Kept(msgspec.Struct, frozen=True):
 
 PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
 
-# Builds a page in a coding. The second argument contains parts that are already encoded.
+# Builds a page in a coding. The second argument contains the parts that are already encoded.
 _Make = Callable[[content_coding.Coding, _Parts], _Kept]
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """An answer, in every coding, that does not change while the process runs."""
+    """A response, in every coding, that does not change while the process runs."""
 
     tag: str
     codings: dict[content_coding.Coding, bytes]
@@ -103,18 +103,18 @@ class PageProvider(Protocol[Made_co]):
     tag: str
 
     def look(self, age: float = 0.0) -> str:
-        """Return the page's current tag, or "" if the page must be rendered to get a tag."""
+        """Return the page's current tag; "" if the page must be rendered to get a tag."""
 
     def make(self) -> Made_co:
         """Return the page."""
 
 
 class PageFormat(msgspec.Struct, Generic[Made], frozen=True):
-    """The rendering of a page. `made_of` names everything else that affects the bytes.
+    """How a page is rendered. `made_of` names everything besides the source that affects the bytes.
 
-    `kind` distinguishes the cached pages of one source: a newer page replaces the older one of its
-    kind. `order` and `members` are those of a page as JSON (`page_members`). `describe` returns
-    additional headers for an answer whose body is the page.
+    `kind` distinguishes the cached pages of one source: a new page replaces the old page of the
+    same kind. If the page is JSON, `order` is its order, and `members` are its members
+    (`page_members`). `describe` returns additional headers for a response that contains the page.
     """
 
     render: Callable[[Made], bytes]
@@ -127,20 +127,20 @@ class PageFormat(msgspec.Struct, Generic[Made], frozen=True):
 
 
 def age(site: records.Site, cache_control: str) -> float:
-    """Return how many seconds old a page may be for a request with this `Cache-Control`."""
+    """Return the maximum age of a page, in seconds, for a request with this `Cache-Control`."""
     if not site.freshness or _WANTS_NOW.search(cache_control):
         return 0.0
     return float(site.freshness)
 
 
 def encode_fixed(data: bytes) -> Fixed:
-    """Encode data in every coding, for an answer that never changes."""
+    """Encode data in every coding, for a response that never changes."""
     codings = {coding: content_coding.encode_once(data, coding) for coding in content_coding.Coding}
     return Fixed(_digest(data), codings)
 
 
 def fixed_answer(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
-    """Answer with data that `encode_fixed` encoded."""
+    """Respond with data that `encode_fixed` encoded."""
     return _negotiated_answer(
         lambda: answer.tag,
         lambda coding: (answer.tag, answer.codings[coding]),
@@ -149,7 +149,7 @@ def fixed_answer(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
 
 
 def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
-    """Answer with bytes that any cache may store but must revalidate; send 304 if unchanged."""
+    """Respond with bytes that any cache may store but must revalidate; send 304 if unchanged."""
     tag = _digest(data)
     return _negotiated_answer(
         lambda: tag,
@@ -159,7 +159,7 @@ def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
 
 
 def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Response:
-    """Answer with a page of comments as JSON."""
+    """Respond with a page of comments as JSON."""
     members = _members(site, source.name, source.order)
     form = PageFormat[presentation.ThreadPage](
         lambda found: found.json(members),
@@ -171,8 +171,9 @@ def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Respo
 
 
 def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made]) -> flask.Response:
-    """Answer with a page, from the cache or newly rendered by `form`."""
-    # `rendered` contains the last rendered page, because `data` may be called twice for it.
+    """Respond with a page, either from the cache or newly rendered by `form`."""
+    # `rendered` contains the last rendered page, because `data` may be called twice for the same
+    # page.
     rendered: list[tuple[Made, bytes]] = []
 
     def data() -> bytes:
@@ -188,7 +189,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
 
     def make(coding: content_coding.Coding, _parts: _Parts) -> _Kept:
         body = content_coding.encode(data(), coding)
-        return _Kept(tag(), (body,))  # A new tag if the thread has changed since `look`.
+        return _Kept(tag(), (body,))  # The tag is new if the thread has changed since `look`.
 
     shape = _Shape(f"{form.kind} {source.key}", form.content_type, form.order, form.members)
     response = _page_answer(source, site, shape, tag, make)
@@ -198,7 +199,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
 
 
 def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response:
-    """Answer with a whole thread or subtree, in cached pieces."""
+    """Respond with a whole thread or subtree, in cached pieces."""
     order = thread_pages.ListingOrder.THREAD
     members = _members(site, source.name, order)
 
@@ -217,7 +218,7 @@ def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
-    """Send one caller an answer that no cache may store."""
+    """Send one caller a response that no cache may store."""
     response = flask.Response(msgspec.json.encode(value), status=status, content_type=_JSON)
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -231,14 +232,14 @@ def of_comment(value: msgspec.Struct, revision: int, status: int = 200) -> flask
 
 
 def private(response: flask.Response) -> flask.Response:
-    """Prevent all caches between the service and the caller from storing an answer."""
+    """Prevent all caches between the service and the caller from storing a response."""
     response.headers["Cache-Control"] = "private, no-store"
     response.vary.add("Authorization")
     return response
 
 
 def personal(value: msgspec.Struct, status: int = 200) -> flask.Response:
-    """Send one caller an answer that depends on the caller's token."""
+    """Send one caller a response that depends on the caller's token."""
     return private(fresh(value, status))
 
 
@@ -255,7 +256,7 @@ def _page_answer(
     tag: Callable[[], str],
     make: _Make,
 ) -> flask.Response:
-    """Answer with a page of a site. Do not render the page if the client has the page's ETag."""
+    """Respond with a page of a site. The page is not rendered if the client has its ETag."""
     request, seconds, key = flask.request, _age(site), shape.key
 
     def look() -> str:
@@ -273,13 +274,13 @@ def _page_answer(
 
     response = _negotiated_answer(look, body, content_type=shape.content_type)
     request.environ[context.SITE] = site.id
-    # Tell the response cache on what the answer depends, if that is known.
+    # Tell the response cache what the response depends on, if that is known.
     if shape.members and isinstance(source, page_source.PageSource) and source.lasts:
         thread = source.name, source.lasts, shape.order, shape.members, _service()
         place = key, content_coding.preferred_coding(request.accept_encodings)
         request.environ[BASIS] = Basis(site, *thread, place, tag())
     if site.cdn_seconds:
-        # Shared caches may use the answer for this long without revalidation.
+        # Shared caches may use the response for this long without revalidation.
         response.headers["Cache-Control"] = (
             f"public, max-age=0, s-maxage={site.cdn_seconds}, "
             f"stale-while-revalidate={site.cdn_seconds}"
@@ -303,7 +304,7 @@ def _age(site: records.Site) -> float:
 def _encode_in_pieces(
     whole: chunks.Whole, members: bytes, tag: str, coding: content_coding.Coding, known: _Parts
 ) -> _Kept:
-    """Encode a list in pieces. Reuse pieces that are already encoded."""
+    """Encode a list in pieces. Pieces that are already encoded are reused."""
     parts = {
         piece.mark: known.get(piece.mark) or content_coding.encode_part(piece.make(), coding)
         for piece in whole.pieces
@@ -319,10 +320,10 @@ def _negotiated_answer(
     *,
     content_type: str = _JSON,
 ) -> flask.Response:
-    """Answer in the client's coding, or with 304 if the client has the ETag.
+    """Respond in the client's coding, or with 304 if the client has the ETag.
 
-    `look` returns the content's tag. Do not call `encode` for a 304. `encode` returns the content
-    and its tag, which differs from the first tag if the content has changed in between.
+    `look` returns the content's tag. `encode` is not called for a 304. It returns the content and
+    its tag, which differs from the first tag if the content has changed since `look`.
     """
     request, source = flask.request, look()
     coding = content_coding.preferred_coding(request.accept_encodings)

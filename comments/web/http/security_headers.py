@@ -1,6 +1,6 @@
-"""Security headers for every answer, including errors, 304, preflights and files.
+"""Security headers for every response, including errors, 304, preflights and files.
 
-Headers that a view sets itself are kept. There are four kinds of answers:
+Headers that a view sets itself are not replaced. There are four kinds of responses:
 
 - The API returns JSON, which any site may read but not show in a frame.
 - Any site may load the widget's files.
@@ -17,8 +17,8 @@ from comments import config
 from comments.web.http import context, cors
 
 _WIDGET = "/widget/"
-# Classify by path, because some answers have no view: unknown paths, and methods that are not
-# allowed.
+# Responses are classified by path, because some have no view: those for unknown paths, and those
+# for methods that are not allowed.
 _STAFF = re.compile("/admin(?:/|$)")
 
 _EVERYWHERE = {
@@ -28,9 +28,9 @@ _EVERYWHERE = {
         "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
     ),
 }
-# These headers are for answers that are not pages, in case a browser shows them as documents.
+# These headers are for responses that are not pages, in case a browser shows one as a document.
 _INERT = "default-src 'none'; frame-ancestors 'none'; sandbox"
-# Inline scripts and styles are forbidden: the demo page and the widget load theirs from files.
+# Inline scripts and styles are forbidden; the demo page and the widget load theirs from files.
 _PAGE = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -47,8 +47,8 @@ _FRAMED = (
 )
 # One year, for this host only, because the service does not know whether other hosts support HTTPS.
 _HTTPS_ONLY = "max-age=31536000"
-# Origins that cannot break the policy's syntax. A semicolon would end the directive, and a space
-# would end the value.
+# Matches only origins that cannot break the policy's syntax. A semicolon would end the directive,
+# and a space would end the value.
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
 
@@ -69,7 +69,7 @@ def _safe(origins: Iterable[str]) -> list[str]:
 
 
 def add(response: flask.Response) -> flask.Response:
-    """Add the missing headers, and those of CORS, to an answer (an `after_request`)."""
+    """Add the missing headers, and the CORS headers, to a response (an `after_request`)."""
     request = context.request()
     path, is_read = request.path, request.method in {"GET", "HEAD"}
     is_page, is_of_api = response.mimetype == "text/html", path.startswith(cors.API)
@@ -80,7 +80,7 @@ def add(response: flask.Response) -> flask.Response:
         "Cross-Origin-Resource-Policy": (
             "cross-origin" if is_public or path.startswith(_WIDGET) else "same-origin"
         ),
-        # The default policy, which also keeps caches from storing errors.
+        # The default policy also keeps caches from storing errors.
         "Cache-Control": "no-store",
     }
     if _is_reached_by_https(context.settings()):
@@ -101,7 +101,7 @@ def add(response: flask.Response) -> flask.Response:
 
 
 def server_headers() -> dict[str, str]:
-    """Return the headers for answers that the HTTP server itself sends, to malformed requests."""
+    """Return the headers for responses that the HTTP server itself sends to malformed requests."""
     return {
         **_EVERYWHERE,
         "Content-Security-Policy": _INERT,
@@ -111,7 +111,7 @@ def server_headers() -> dict[str, str]:
 
 
 def gate_headers(settings: config.Settings) -> dict[str, str]:
-    """Return the headers for the gate's answers, which bypass the application."""
+    """Return the headers for the gate's responses, which bypass the application."""
     headers = {
         **server_headers(),
         "Cross-Origin-Opener-Policy": "same-origin",
@@ -123,9 +123,9 @@ def gate_headers(settings: config.Settings) -> dict[str, str]:
 
 
 def _is_reached_by_https(settings: config.Settings) -> bool:
-    """Tell whether readers use HTTPS, according to the settings.
+    """Return whether readers use HTTPS, according to the settings.
 
-    The request's scheme is not used: a proxy may terminate TLS, and a cached answer must not depend
-    on a value that is not part of its cache key.
+    The request's scheme is not used, for two reasons: a proxy may terminate TLS, and a cached
+    response must not depend on a value that is not part of its cache key.
     """
     return settings.on_app_engine or settings.public_url.startswith("https://")

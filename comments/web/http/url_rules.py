@@ -1,7 +1,7 @@
-"""URL rules that compile the functions for building their URLs when a URL is first built.
+"""URL rules that compile their functions for building URLs only when a URL is first built.
 
 werkzeug compiles two such functions for each rule when the rule is added, which takes a twentieth
-of the time of a start. This service builds URLs of only a few rules.
+of the start-up time. This service builds URLs of only a few rules.
 """
 
 import functools
@@ -13,7 +13,7 @@ _Builder = Callable[..., tuple[str, str]]
 
 
 class LazyRule(routing.Rule):
-    """A rule that differs from werkzeug's only in when it compiles."""
+    """A rule that differs from werkzeug's only in when it compiles these functions."""
 
     def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT001, FBT002 - werkzeug's
         compiled = functools.cache(functools.partial(super()._compile_builder, append_unknown))

@@ -1,8 +1,8 @@
-"""What the pages that mailed links open have in common: subscriptions, and held comments.
+"""What the pages for mailed links about subscriptions and held comments have in common.
 
 Opening a link changes nothing, because mail scanners follow every link. Only pressing a button has
-an effect: it posts a form token that is valid for half an hour (`form_tokens`). The pages use no
-cookies: anyone who has the link may use it. Comments and titles are shown as plain text.
+an effect: the button posts a form token, which is valid for half an hour (`form_tokens`). The pages
+use no cookies: anyone who has the link may use it. Comments and titles are shown as plain text.
 """
 
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ _LINK_PROBLEMS = {"link-used": "embed.link-used", "page-expired": "embed.page-ex
 class Button(NamedTuple):
     """A form with one button that posts the page's form token to `action`.
 
-    `share` is the label of a checkbox in the form, "" for none.
+    `share` is the label of a checkbox in the form; with "", there is no checkbox.
     """
 
     label: str
@@ -41,7 +41,7 @@ class Button(NamedTuple):
 
 
 def blueprint(name: str, path: str) -> flask.Blueprint:
-    """Make the blueprint of the pages below a path."""
+    """Create a blueprint for the pages below a path."""
     made = flask.Blueprint(name, __name__, url_prefix=path)
     made.after_request(_close)
     made.register_error_handler(Exception, _error_page)
@@ -54,7 +54,7 @@ def opened_link() -> str:
 
 
 def posted_link(purpose: str) -> str:
-    """Return the link of the page that contained the pressed button."""
+    """Return the link of the page on which the button was pressed."""
     query_strings.read(request_shapes.NoQuery)
     token = forms.read(request_shapes.LinkForm).token
     return form_tokens.read(token, purpose, context.settings().secret, now=datetime.now(UTC))
@@ -63,7 +63,7 @@ def posted_link(purpose: str) -> str:
 def page(
     heading: str, text: str, *buttons: Button, purpose: str = "", **values: object
 ) -> flask.Response:
-    """Show a page; its buttons post a form token for `purpose`."""
+    """Show a page whose buttons post a form token for `purpose`."""
     token = ""
     if buttons:
         secret = context.settings().secret

@@ -1,7 +1,7 @@
-"""The page that the mail about a held comment links to: the comment and three buttons.
+"""The page to which the mail about a held comment links: the comment and three buttons.
 
-A button has no effect if the comment has changed since the mail was sent. The rules of
-`mailed_links` apply too.
+If the comment has changed since the mail was sent, a button has no effect. The rules of
+`mailed_links` apply as well.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""The pages that subscription mail links to: confirm and unsubscribe.
+"""The pages to which subscription mail links: confirm and unsubscribe.
 
-The rules of `mailed_links` apply, except to the one-click unsubscribe request (RFC 8058):
-mail programs send a POST to the link itself, so that request needs no form token.
+The rules of `mailed_links` apply, with one exception: the one-click unsubscribe request (RFC 8058)
+needs no form token, because mail programs POST it to the link itself.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def confirm() -> flask.Response:
 def ask_to_unsubscribe() -> flask.Response:
     """Show two buttons: one ends the subscription of this mail, and the other ends all mail.
 
-    If the owner of the site may see the address, a third button withdraws this.
+    If the owner of the site may see the address, a third button ends this permission.
     """
     site = double_opt_in.sharing_site(mailed_links.opened_link(), context.settings().secret)
     share = Button(t("embed.unshare", site=site), "subscriptions/unsubscribe/address")
@@ -71,8 +71,8 @@ def ask_to_unsubscribe() -> flask.Response:
 def unsubscribe() -> flask.Response:
     """End the subscription that sent a mail. Repeating the request changes nothing.
 
-    Mail programs send this POST to the link itself (RFC 8058). The button on the page posts a form
-    token.
+    Mail programs send this POST to the link itself (RFC 8058). The button on the page sends a form
+    token instead.
     """
     is_one_click = bool(flask.request.query_string)
     link = mailed_links.opened_link() if is_one_click else mailed_links.posted_link("unsubscribe")

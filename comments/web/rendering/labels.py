@@ -1,6 +1,6 @@
-"""The texts of the admin console: names of stored values, dates, numbers, reports.
+"""The texts of the admin console: names of stored values, dates, numbers and reports.
 
-The catalogue key for a stored value (such as a status, verb or policy) combines the kind and the
+The catalogue key for a stored value (such as a status, verb or policy) consists of its kind and the
 value: `admin.status-pending`.
 """
 
@@ -39,7 +39,7 @@ def text(key: str, /, **values: object) -> str:
 
 
 def applies() -> str:
-    """Say how soon a change applies to new comments and to pages."""
+    """Return a text that says how soon a change applies to new comments and to pages."""
     if seconds := row_copies.delay():
         return text("admin.applies-within-seconds", seconds=round(seconds))
     return text("admin.applies-at-once")
@@ -62,7 +62,7 @@ def moment(at: datetime) -> str:
 
 
 def day(at: date) -> str:
-    """Format a date. Format the date of a `datetime` in UTC."""
+    """Format a date. For a `datetime`, format its date in UTC."""
     if not isinstance(at, datetime):
         at = datetime.combine(at, time(), UTC)
     return formats.day(at, catalogue.ENGLISH.language)
@@ -74,7 +74,7 @@ def number(value: int) -> str:
 
 
 def time_left(seconds: float | None) -> str:
-    """Return a text about the time that a task still takes, "" if it is not known."""
+    """Return a text about the time that a task still needs; "" if that is not known."""
     if seconds is None:
         return ""
     count, unit = estimates.round_seconds(seconds)
@@ -89,7 +89,7 @@ def problem(error: errors.FlatthreadError) -> str:
 def sentence(words: str, field: str = "") -> str:
     """Return an error message as a sentence.
 
-    Replace a field name at the start of the message with the field's label.
+    A field name at the start of the message is replaced with the field's label.
     """
     if field and words.startswith(field):
         words = label("admin.field", field) + words.removeprefix(field)
@@ -98,7 +98,7 @@ def sentence(words: str, field: str = "") -> str:
 
 
 def status(comment: records.Comment) -> str:
-    """Return the displayed status of a comment, which includes whether it is pinned."""
+    """Return the displayed status of a comment, which also says whether the comment is pinned."""
     shown = label("admin.status", comment.status)
     return text("admin.pinned-comment", status=shown) if comment.pinned else shown
 
@@ -136,7 +136,7 @@ def conditions(rule: rules.Rule) -> list[str]:
 
 
 def ban(found: rulebook.Ban) -> str:
-    """Return the terms of a ban: its kind, its end, and a banned network or mailbox."""
+    """Return the terms of a ban: its kind, its end, and any banned network or mailbox."""
     if found.until is None:
         said = text("admin.ban-shadow" if found.is_shadow else "admin.ban-plain")
     else:
@@ -159,7 +159,7 @@ def subject(entry: records.Audit) -> str:
         return classifier(name)
     if kind not in _SUBJECTS:
         return label("admin.about", kind)
-    # A thread's key begins with its site; omit the site, because the log already belongs to that
+    # A thread's key begins with the site's id, which is omitted because the log belongs to that
     # site.
     return label("admin.about", kind, name=name.partition("/")[2] if kind == "thread" else name)
 
@@ -174,7 +174,7 @@ def change(entry: records.Audit) -> str:
 
 
 def _schemes(entry: records.Audit) -> tuple[str, str]:
-    """Return the levels before and after a change, and the width and the digits if they changed."""
+    """Return the levels before and after a change, with the width and digits if they changed."""
     schemes = sorthash.decode_scheme(entry.before), sorthash.decode_scheme(entry.after)
     names = [name for name in ("width", "digits") if len({getattr(s, name) for s in schemes}) > 1]
 

@@ -20,7 +20,7 @@ from comments.web.http.decode import request_shapes
 STEP = 5
 # Replies are indented up to this level, as in the widget.
 DEEPEST = 12
-# The orders that a page offers, in this sequence.
+# The orders that a page offers, in the sequence in which it offers them.
 _ORDERS = (
     thread_pages.ListingOrder.THREAD,
     thread_pages.ListingOrder.RECENT,
@@ -36,8 +36,8 @@ class Item(msgspec.Struct, frozen=True):
 
     The template closes `closes` lists before it writes the comment.
 
-    `answers` is the id of the answered comment, or None if the nesting already shows which comment
-    it answers. `answered` is the comment that it replies to, if that is on the page.
+    `answers` is the id of the answered comment; None if the nesting already shows which comment
+    that is. `answered` is the answered comment itself if it is on the page.
     """
 
     comment: presentation.PublicComment
@@ -61,9 +61,9 @@ class Item(msgspec.Struct, frozen=True):
 class Links(msgspec.Struct, frozen=True):
     """The URLs of one thread's pages.
 
-    If `base` is empty, the URLs are relative to such a page. `default` is the order of a page whose
-    URL names none. `lang` is the language that the request names, or "". `title` and `url`
-    describe the page with the thread, as the request gives them.
+    If `base` is empty, the URLs are relative to one of these pages. `default` is the order of a
+    page whose URL does not name an order. `lang` is the language that the request names, or "".
+    `title` and `url` describe the page that embeds the thread, as the request gives them.
     """
 
     base: str
@@ -80,7 +80,7 @@ class Links(msgspec.Struct, frozen=True):
         return self._to(order=self.order)
 
     def write(self) -> str:
-        """Return the URL of the first page with the form, with the values that the form sends."""
+        """Return the URL of the first page with the form, and the values that the form sends."""
         return self._to(order=self.order, title=self.title, url=self.url)
 
     def after(self, cursor: str) -> str:
@@ -171,7 +171,7 @@ def pinned_comments(page: presentation.ThreadPage) -> list[presentation.PublicCo
 def anchor(comment_id: str) -> str:
     """Return the id of the HTML element for a comment.
 
-    The widget uses the same ids, so links work in both.
+    The widget uses the same ids, so links work with and without the widget.
     """
     return f"comment-{comment_id}"
 
@@ -188,12 +188,15 @@ def author_of(comment: presentation.PublicComment, texts: catalogue.Catalogue) -
 
 
 def website_of(comment: presentation.PublicComment) -> str:
-    """Return the author's website if it is a valid web address, else ""."""
+    """Return the author's website if it is a valid web address, otherwise ""."""
     return web_address(comment.author.website if comment.author else "")
 
 
 def web_address(text: str) -> str:
-    """Return the text if it is a valid web address, else "". Older releases stored other texts."""
+    """Return the text if it is a valid web address, otherwise "".
+
+    Older releases also stored other texts.
+    """
     return text if cleaning.is_website(text) else ""
 
 
@@ -203,10 +206,10 @@ def machine_time(moment: datetime) -> str:
 
 
 def day(moment: datetime, texts: catalogue.Catalogue) -> str:
-    """Return a date in the format for readers, in UTC."""
+    """Return a date in UTC, in the format for readers."""
     return formats.day(moment, texts.language)
 
 
 def human_time(moment: datetime, texts: catalogue.Catalogue) -> str:
-    """Return a time in the format for readers, in UTC."""
+    """Return a time in UTC, in the format for readers."""
     return formats.moment(moment, texts.language)

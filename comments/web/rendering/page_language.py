@@ -1,6 +1,6 @@
-"""The language of a public page or feed: `lang` in its URL, or else the site's, or else English.
+"""The language of a public page or feed: `lang` in its URL, else the site's language, else English.
 
-It never depends on a header, because caches keep these answers by their URL.
+The language never depends on a header, because caches identify these responses by URL alone.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ def of_refusal(lang: str, site: records.Site | None) -> catalogue.Catalogue:
 
 
 def variables(texts: catalogue.Catalogue) -> dict[str, Any]:
-    """Return a template's variables for a language, which replace those for English."""
+    """Return a template's variables for a language; they replace the variables for English."""
     return {
         "t": page_text.filler(texts),
         "language": texts.language,

@@ -8,7 +8,7 @@ from comments.domain.languages import catalogue, formats
 
 
 def filler(texts: catalogue.Catalogue) -> Callable[..., markupsafe.Markup]:
-    """Return a function that returns texts of a language as HTML.
+    """Return a function that returns the texts of a language as HTML.
 
     The function escapes the text and all values that are not markup. It raises `KeyError` if the
     key does not exist or a placeholder has no value.
@@ -22,7 +22,8 @@ def filler(texts: catalogue.Catalogue) -> Callable[..., markupsafe.Markup]:
 
 text = filler(catalogue.ENGLISH)
 
-# Templates call `t` to get a text, and use `language` and `dir` for the attributes of these names.
+# Templates call `t` to get a text, and use `language` and `dir` for the HTML attributes `lang` and
+# `dir`.
 GLOBALS = {
     "t": text,
     "language": catalogue.ENGLISH.language,

@@ -1,11 +1,13 @@
 """The examples: pages that show each attribute, option, event, variable and part of the widget.
 
-An example is a file NAME.html in `static/examples`, optionally with NAME.css and NAME.js. The page
-`/examples` shows the text of these files, and beside it, in a frame, the page `/examples/NAME`,
-which consists of the same files. What readers see is therefore what runs.
+An example consists of a file NAME.html in `static/examples` and, optionally, NAME.css and NAME.js.
+The page `/examples` shows the text of these files. Next to the text, a frame shows the page
+`/examples/NAME`, which consists of the same files. Readers therefore see exactly the code that
+runs.
 
-The files name the service as `https://comments.example`, as the documents do. The pages show this
-service's address instead, and the frames load everything from it. Nothing else is replaced.
+In the files, the service's address is `https://comments.example`, as in the documents. The pages
+replace it with this service's address, and the frames load everything from there. Nothing else is
+replaced.
 """
 
 import functools
@@ -28,7 +30,7 @@ GROUPS = {
     "options": ("options",),
     "styles": ("colors", "shapes", "parts", "finder"),
 }  # fmt: skip
-# Examples whose code is only a demonstration tool and is therefore shown on request.
+# Examples whose code serves only for demonstration, and is therefore shown only on request.
 _TOOLS = ("options", "finder")
 # Examples that need little space.
 _SHORT = ("page", "counts")
@@ -61,7 +63,7 @@ def index() -> flask.Response:
 
 @blueprint.get("/<example>")
 def example(example: str) -> flask.Response:
-    """Show the page of an example, or its style sheet or script."""
+    """Serve the page of an example, or its style sheet or script."""
     stem, _, extension = example.partition(".")
     if extension in _TYPES and example in _files():
         return responses.cacheable(_runnable_file(example).encode(), content_type=_TYPES[extension])
@@ -79,7 +81,7 @@ def example(example: str) -> flask.Response:
 
 
 def _code_parts(name: str, service: str) -> list[tuple[str, str]]:
-    """Return the code of an example: the name of each language, and the text."""
+    """Return the code of an example as pairs: the name of a language, and the text."""
     files = [(title, _files().get(f"{name}.{kind}")) for kind, title in _LANGUAGES.items()]
     return [(title, text.replace(_SERVICE, service)) for title, text in files if text is not None]
 

@@ -2,8 +2,8 @@
 
 Pages embed the widget with `/widget/flatthread.js`. `scripts/build-widget` builds all files from
 `widget/`. A file whose name contains a digest of its content never changes, so caches keep it for a
-year. The files that pages embed change with a release, and caches keep them for five minutes. The
-other files belong to the service's own pages, and browsers check each time whether the files have
+year. The files that pages embed change with each release, and caches keep them for five minutes.
+All other files belong to the service's own pages, and browsers check each time whether they have
 changed.
 """
 
@@ -30,7 +30,7 @@ _HASHED = re.compile(r"^.+-\w{12}\.\w+")
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _EMBEDDED = {"flatthread.js", "count.js"}
 _MINUTES = "public, max-age=300"
-# Load balancers check the health every few seconds and do not wait as long as readers do.
+# Load balancers check the health every few seconds, and do not wait for as long as readers do.
 _HEALTH_SECONDS = 2.0
 # Content types are defined here because the operating system's table differs between machines.
 _TYPES = {
@@ -43,22 +43,22 @@ _TYPES = {
 
 @functools.cache
 def _files() -> dict[str, responses.Fixed]:
-    """Return all files by name. Read and compress the files once per process."""
+    """Return all files by name. The files are read and compressed once per process."""
     return {file.name: responses.encode_fixed(file.read_bytes()) for file in _FILES.iterdir()}
 
 
 @blueprint.record_once
 def _prepare(_state: object) -> None:
-    """Read the files when the application is made, before a server forks or accepts requests."""
+    """Read the files when the application is created, before a server forks or accepts requests."""
     _files()
 
 
 @blueprint.get("/healthz")
 def health() -> flask.Response:
-    """Answer 200 if this process can read its store, else 503.
+    """Answer 200 if this process can read its store, otherwise 503.
 
-    Include what prevents writing, the commits that are known to be lost, the results of the audit,
-    and the state of the nightly backups.
+    The response also contains what prevents writing, which commits are known to be lost, the
+    results of the audit, and the state of the nightly backups.
     """
     settings, audit, status = context.settings(), None, 200
     fault = _writing_fault(settings)
@@ -87,7 +87,7 @@ def health() -> flask.Response:
 
 
 def _writing_fault(settings: config.Settings) -> errors.StorageFault | None:
-    """Return what is wrong with the files of an embedded store, as far as this process knows."""
+    """Return what this process knows to be wrong with the files of an embedded store."""
     if settings.datastore != "embedded" or not settings.data_dir.exists():
         return None
     damage = connection.current().faults.damage
@@ -129,7 +129,7 @@ def demo() -> flask.Response:
 @blueprint.get("/widget/<name>")
 def widget(name: str) -> flask.Response:
     """Serve a file to browsers. Any site may load the file, including as a module."""
-    # The name is looked up among known names and never used as a path.
+    # The name is looked up among known names, and is never used as a path.
     file = _files().get(name)
     if file is None:
         flask.abort(404)

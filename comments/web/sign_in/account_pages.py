@@ -3,7 +3,7 @@
 A GET shows a form and changes nothing. The form's POST redirects to the next page or shows the form
 again with the error. A one-time link contains its key in the fragment of its address. Browsers do
 not send fragments, so opening the link does not reveal the key, and the server returns the same
-page for every key. A wrong name and a wrong password get the same answer (`password_login`).
+page for every key. A wrong name and a wrong password get the same response (`password_login`).
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def ask_who() -> flask.Response:
 @blueprint.post("/sign-in")
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
-    """Start a new session and end the browser's previous one."""
+    """Start a new session, and end the browser's previous session."""
     sent = forms.read(request_shapes.SignIn)
     attempt = password_login.LoginAttempt(
         sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
@@ -95,7 +95,7 @@ def accept() -> flask.Response:
 @blueprint.post("/welcome/accept")
 @signed_in.open_to_all
 def accept_as_oneself() -> flask.Response:
-    """Accept an invitation with the signed-in account."""
+    """Accept an invitation with the account that is signed in."""
     token, account = forms.read(request_shapes.OneTimeLinkForm).token, signed_in.current_account()
     sent = request_shapes.Accepted(token=token)
     if account is None:
@@ -155,7 +155,7 @@ def change_password() -> flask.Response:
 
 @blueprint.post("/account/authenticator")
 def add_authenticator() -> flask.Response:
-    """Enable an authenticator app after checking a code from it."""
+    """Enable an authenticator app after checking a code from the app."""
     sent = forms.read(request_shapes.NewAuthenticator)
 
     def change(account: str, now: datetime) -> None:
@@ -187,7 +187,7 @@ def end_moderation() -> flask.Response:
 def welcome_page(
     sent: request_shapes.Accepted, problem: str = "", *, status: int = 200
 ) -> flask.Response:
-    """Render the page for an invitation link, with what was sent and the problem if there is one.
+    """Render the page for an invitation link; after an error, with the sent values and the problem.
 
     While the service has no owner, the page is for the link that creates the first owner. The
     server cannot see which link was opened, because the key is in the fragment. The first owner has
@@ -205,7 +205,7 @@ def welcome_page(
 
 
 def offer_providers(blueprint: flask.Blueprint) -> None:
-    """Give the templates of a blueprint the list of sign-in providers."""
+    """Give a blueprint's templates the list of sign-in providers."""
     blueprint.context_processor(lambda: {"providers_of_desk": providers.of_console})
 
 
@@ -236,7 +236,7 @@ offer_providers(blueprint)
 
 
 def check_password(account: accounts.Account, password: str) -> None:
-    """Check the account's password again.
+    """Check the signed-in account's password once more.
 
     Raises:
         password_login.Wrong: the password is wrong.
@@ -247,7 +247,7 @@ def check_password(account: accounts.Account, password: str) -> None:
 
 
 def _change_account(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
-    """Change the signed-in account after checking its password. Attempts are rate-limited."""
+    """Change the signed-in account, after checking its password. Attempts are rate-limited."""
     account, now = signed_in.require_account(), datetime.now(UTC)
     try:
         check_password(account, password)
@@ -266,7 +266,7 @@ def _qr_code(address: str) -> markupsafe.Markup:
 
 
 def _renew_session(account: str, now: datetime) -> flask.Response:
-    """Redirect home with a new session, because the change ended all sessions of the account."""
+    """Redirect home with a new session, because the change ended all of the account's sessions."""
     session = sessions.begin(account, _secret(), now=now)
     return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
@@ -276,7 +276,7 @@ def _welcome_again(error: errors.FlatthreadError, sent: request_shapes.Accepted)
 
 
 def _problem_of_link(error: errors.FlatthreadError) -> str:
-    """Return the message for an error of a form that a link opened."""
+    """Return the message for an error in a form that a one-time link opened."""
     is_link = isinstance(error, errors.BadLink)
     return labels.text("admin.link-used") if is_link else labels.problem(error)
 

@@ -1,7 +1,7 @@
-"""Say on pages that the service has no owner, and where its one-time link is, but never the link.
+"""Say on pages that the service has no owner and where its one-time link is, without the link.
 
-Anybody can read these pages. The link is in a file, or a command prints it; only the people who run
-the service can use either.
+Anybody can read these pages. The link is in a file, or a command prints it. Only people who run the
+service have access to that file or command.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from comments.web.http import context
 
 
 class Hint(NamedTuple):
-    """Where the link for the first owner is: a file, or "" if only a command makes the link."""
+    """Where the first owner's link is: the path of a file; "" if only a command creates it."""
 
     file: str
 
@@ -20,7 +20,7 @@ class Hint(NamedTuple):
 def hint() -> Hint | None:
     """Return where the link for the first owner is; None if there is an owner.
 
-    Also None if the store does not answer, because the pages do without it.
+    The result is also None if the store does not answer, because the pages can do without the hint.
     """
     settings = context.settings()
     try:
@@ -30,6 +30,6 @@ def hint() -> Hint | None:
         return None
     if settings.datastore != "embedded":
         return Hint("")
-    # Do not show the machine's folders to everybody.
+    # Folders of the machine are not shown, because anybody can read the page.
     folder = "$FLATTHREAD_DATA" if settings.data_dir.is_absolute() else settings.data_dir
     return Hint(f"{folder}/{first_owner.path(settings).name}")

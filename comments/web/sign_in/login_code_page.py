@@ -1,7 +1,7 @@
-"""The page that a sign-in mail links to: a button that shows a code.
+"""The page to which a sign-in mail links: a button that shows a code.
 
-Opening the page changes nothing and does not send the link's key to the server, because the key
-follows the "#". No session is required: anyone who has the link may see the code.
+The link's key follows the "#". Opening the page therefore does not send the key to the server, and
+changes nothing. No session is required: anyone who has the link may see the code.
 """
 
 from datetime import UTC, datetime

@@ -3,13 +3,13 @@
 The widget opens the window on this service's origin, where the service's cookies are first-party.
 The widget passes the origin of its page and a challenge (`popup_exchange`). The window names the
 site and continues only when the reader presses a button, so no page can identify a reader without
-consent. After the provider has identified the reader, the window sends a code to the page that
-opened it. The window receives no messages.
+the reader's consent. After the provider has identified the reader, the window sends a code to the
+page that opened the window. The window does not accept messages.
 
 The code is sent only to the exact origin that opened the window, which must be one of the site's
-origins. Only these pages keep the connection to their opener; they set the
-Cross-Origin-Opener-Policy `unsafe-none`. If a provider's page severs the connection to the opener,
-the reader types the code.
+origins. Unlike the service's other pages, these pages keep the connection to their opener: they set
+the Cross-Origin-Opener-Policy `unsafe-none`. If a provider's page cuts the connection to the
+opener, the reader types the code.
 """
 
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ def choose(site_id: str) -> flask.Response:
 
 @blueprint.get("/return")
 def come_back() -> flask.Response:
-    """Accept a provider's answer, which arrives as a query."""
+    """Accept a provider's response, which arrives as a query."""
     answer = query_strings.pairs(flask.request.query_string)
     secret, now = context.settings().secret, datetime.now(UTC)
     state = answer.get("state", "")
@@ -80,7 +80,7 @@ def come_back() -> flask.Response:
 def _hand_over(
     goal: login_flow.Goal, person: oidc_client.ProviderUser, now: datetime
 ) -> flask.Response:
-    """Answer with a page that sends the code to the page that the reader came from."""
+    """Respond with a page that sends the code to the page from which the reader came."""
     # The origin may have been removed from the site since the login flow started.
     windows.check_origin(site_settings.get(goal.site), goal.origin)
     code = popup_exchange.issue(

@@ -1,16 +1,16 @@
-"""The window in which a moderator lets a page of a site moderate its comments.
+"""The window in which a moderator lets a page of a site moderate the site's comments.
 
 The widget opens the window on this service's origin, where the session cookie of the admin console
 is first-party. The window names the site and the origin of the page, and says what the page may do.
-Only the window's button grants access. A person who is not signed in, or who has no role on the
-site, signs in here first. The window then sends a code to the page that opened it (`window_codes`).
+Only the window's button grants access. If the person is not signed in or has no role on the site,
+they sign in in this window first. After access is granted, the window sends a code to the page that
+opened the window (`window_codes`).
 
 The code is sent only to the exact origin that opened the window, which must be one of the site's
-origins. A grant requires a session with a role on the site, and the token of this window's own
-form. Like the windows for readers, these pages stay connected to their opener and receive no
-messages. The sign-in is part of this window because pages under `/admin` would sever the
-connection. A redirect leads only back to this window. Its query contains the values that the window
-checks.
+origins. Granting access requires a session with a role on the site, and the form token from this
+window. Like the windows for readers, these pages stay connected to their opener and do not accept
+messages. The sign-in is part of this window because pages under `/admin` would cut the connection.
+Redirects lead only back to this window. Their query contains the values that the window checks.
 """
 
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ blueprint = windows.blueprint("moderation_window", "/moderate/sites")
 
 
 class _SignIn(request_shapes.WindowQuery, frozen=True):
-    """The same values, a name with its password, and an authenticator's code if there is one."""
+    """The window's values, a name and password, and an authenticator's code if there is one."""
 
     login: request_shapes.Typed
     password: request_shapes.Typed
@@ -47,7 +47,7 @@ class _SignIn(request_shapes.WindowQuery, frozen=True):
 
 
 class _Step(request_shapes.WindowQuery, frozen=True):
-    """The same values, an authenticator's code, and the token of the login that it completes."""
+    """The values of the window, an authenticator's code, and the token of the login to complete."""
 
     token: request_shapes.Typed
     code: request_shapes.Typed
@@ -58,13 +58,13 @@ account_pages.offer_providers(blueprint)
 
 @blueprint.get("/<site:site_id>")
 def show(site_id: str) -> flask.Response:
-    """Show what the page may do and the button, or the sign-in form."""
+    """Show what the page will be allowed to do, with the button; or show the sign-in form."""
     asked = query_strings.read(request_shapes.WindowQuery)
     site = _site(site_id, asked)
     account = signed_in.current_account()
     if account is None:
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
-            # The browser sent no cookie, because another site opened the window. The guard answers
+            # The browser sent no cookie, because another site opened the window. The guard responds
             # with a page that reloads itself.
             raise signed_in.NotSignedIn
         return _sign_in_form(site, asked)
@@ -92,7 +92,7 @@ def grant(site_id: str) -> flask.Response:
 @blueprint.post("/<site:site_id>/sign-in")
 @signed_in.open_to_all
 def sign_in(site_id: str) -> flask.Response:
-    """Sign in with a password, and return to the button."""
+    """Sign in with a password, and return to the page with the button."""
     sent = forms.read(_SignIn)
     site = _site(site_id, sent)
     attempt = password_login.LoginAttempt(
@@ -128,7 +128,7 @@ def choose(site_id: str) -> flask.Response:
 @blueprint.post("/<site:site_id>/code")
 @signed_in.open_to_all
 def show_code(site_id: str) -> flask.Response:
-    """Complete a sign-in through a provider with the authenticator's code."""
+    """Complete a provider login with the code from the account's authenticator app."""
     sent = forms.read(_Step)
     site = _site(site_id, sent)
     come = provider_login.finish(sent.token, sent.code, _step_form(site.id, sent))

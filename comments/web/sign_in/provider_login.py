@@ -1,8 +1,8 @@
-"""Sign-in of owners and moderators through a provider.
+"""Sign in owners and moderators through a provider.
 
 A POST shows a page that redirects to the provider. `login_window_page` handles all returns from
-providers, and calls `arrive` for the admin console. Linking a provider requires the password, so
-that an attacker with an abandoned session cannot add a permanent way to sign in.
+providers, and calls `arrive` for the admin console. Linking a provider requires the password.
+Otherwise, an attacker with an abandoned session could add a permanent way to sign in.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from comments.web.http.decode import forms, request_shapes
 from comments.web.rendering import labels
 from comments.web.sign_in import account_pages, provider_redirects, signed_in
 
-_CONSOLE: Mapping[str, object] = {}  # The form of the admin console needs no other values.
+_CONSOLE: Mapping[str, object] = {}  # The form of the admin console has no other values.
 blueprint = flask.Blueprint("providers", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)
 account_pages.offer_providers(blueprint)
@@ -45,7 +45,7 @@ class _Linking(request_shapes.Confirmed, frozen=True):
 
 
 class _Step(request_shapes.OneTimeLinkForm, frozen=True):
-    """A form with an authenticator's code and the token of the login that the code completes."""
+    """A form with an authenticator's code, and the token of the login that the code completes."""
 
     code: request_shapes.Typed
 
@@ -73,7 +73,7 @@ def show_code() -> flask.Response:
 @blueprint.post("/welcome/provider")
 @signed_in.open_to_all
 def accept() -> flask.Response:
-    """Start to accept an invitation through a provider."""
+    """Start accepting an invitation through a provider."""
     sent = forms.read(_Invited)
     provider = _chosen_provider(sent.provider)
     try:
@@ -94,7 +94,7 @@ def accept() -> flask.Response:
 
 @blueprint.post("/account/provider")
 def link() -> flask.Response:
-    """Start to link a provider to the current account."""
+    """Start linking a provider to the current account."""
     sent, account = forms.read(_Linking), signed_in.require_account()
     provider = _chosen_provider(sent.provider)
     try:
@@ -111,7 +111,7 @@ def link() -> flask.Response:
 def unlink() -> flask.Response:
     """Unlink a provider from the current account."""
     sent, account = forms.read(_Linking), signed_in.require_account()
-    # A linked provider can be unlinked even if the service no longer offers it.
+    # A linked provider can be unlinked even if the service no longer offers that provider.
     provider = providers.by_name(sent.provider, providers.every())
     try:
         account_pages.check_password(account, sent.current)
@@ -123,7 +123,7 @@ def unlink() -> flask.Response:
 
 
 def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Response:
-    """Complete a login flow with the user that the provider identified."""
+    """Complete a login flow, given the user that the provider identified."""
     secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
     if goal.aim is login_flow.LoginPurpose.LINK:
         linking.link(goal.account, goal.epoch, person, secret=secret)
@@ -146,7 +146,7 @@ def code_form(
     """Show the form for an authenticator's code, which completes a sign-in through a provider.
 
     `token` identifies the login flow. The window for moderators shows the same form with other
-    `values`: a different target, and different hidden fields.
+    `values`, which are a different target and different hidden fields.
     """
     return signed_in.page(
         "admin/second_step.html", status=status, token=token, problem=problem, **values

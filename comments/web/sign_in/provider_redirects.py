@@ -4,8 +4,8 @@ The cookie `__Host-flatthread-journey` must be `SameSite=Lax`, because the brows
 navigation from the provider's site. The cookie identifies no person and grants no access by itself.
 All windows of a browser share the cookie.
 
-The redirect is a page that refreshes itself to the provider's address. An HTTP redirect would be
-blocked, because the policy `form-action 'self'` also applies to redirects after a form is sent.
+The redirect is a page with a refresh to the provider's address. Browsers would block an HTTP
+redirect, because the policy `form-action 'self'` also applies to redirects after a form is sent.
 """
 
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def cookie() -> str:
 
 
 def redirect_to_provider(goal: login_flow.Goal, provider: providers.Provider) -> flask.Response:
-    """Answer with the page that redirects the browser to a provider.
+    """Respond with the page that redirects the browser to a provider.
 
     Raises:
         errors.TooMany, errors.Conflict, errors.Unreachable, openid.NotBelieved: see `login_flow`.

@@ -11,19 +11,20 @@ Every page under `/admin` uses this module as follows:
         return signed_in.page("admin/queue.html", rows=rows)
 
 `signed_in()` returns the account or None. Audit entries contain `account.actor`. Each page extends
-`admin/base.html` and has `{{ form_token() }}` in each of its forms. `protect` sets the security
-headers, shows errors as pages, and refuses a change in these cases:
+`admin/base.html` and contains `{{ form_token() }}` in each of its forms. `protect` sets the
+security headers, shows errors as pages, and refuses a change in these cases:
 
-- The change does not come from a page of this service. The request must have `Sec-Fetch-Site:
-  same-origin` or, if the browser does not send this header, an `Origin` of this service.
-- The change has no form token, which is derived from the session. Views marked with `open_to_all`,
-  such as the sign-in, work without a session, so they need no form token.
+- The change does not come from a page of this service. It comes from such a page if the request has
+  `Sec-Fetch-Site: same-origin` or, if the browser does not send this header, an `Origin` of this
+  service.
+- The change has no form token. The token is derived from the session. Views marked with
+  `open_to_all`, such as the sign-in, work without a session, so they need no form token.
 
 The cookie is `__Host-flatthread`. Other hosts and unencrypted connections cannot set this cookie,
 scripts cannot read it, and browsers do not send it from pages of other sites. The cookie requires
-HTTPS or a browser that trusts loopback addresses, such as Chromium and Firefox.
+HTTPS, or a browser that trusts loopback addresses, such as Chromium or Firefox.
 
-Request state is stored only in `flask.g`, because threads share everything else.
+Data about a request is stored only in `flask.g`, because everything else is shared between threads.
 """
 
 from collections.abc import Callable
@@ -52,7 +53,7 @@ _POLICY = (
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
-    # "no-referrer" would make browsers omit the Origin from forms of this service.
+    # With "no-referrer", browsers would omit the Origin from forms of this service.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Robots-Tag": "noindex",
@@ -65,13 +66,13 @@ View = TypeVar("View", bound=Callable[..., object])
 
 
 class NotSignedIn(errors.Forbidden):
-    """The request requires a valid session and has none."""
+    """The request requires a valid session but has none."""
 
     code = "not-signed-in"
 
 
 def current_account() -> accounts.Account | None:
-    """Return the account that the request's session belongs to; None without a valid session.
+    """Return the account to which the request's session belongs; None without a valid session.
 
     Raises:
         errors.Overloaded: the store did not answer, so it is unknown whether the session is valid.
@@ -81,7 +82,7 @@ def current_account() -> accounts.Account | None:
 
 
 def require(role: roles.Role, site: str) -> accounts.Account:
-    """Return the signed-in account if the account has this role on this site, or a higher role.
+    """Return the signed-in account if it has this role or a higher role on this site.
 
     Raises:
         NotSignedIn: the request has no valid session.
@@ -109,7 +110,7 @@ def require_account() -> accounts.Account:
 
 
 def cookie() -> str:
-    """Return the session token that the browser sent, even if it is not valid, or ""."""
+    """Return the session token that the browser sent, which may be invalid, or ""."""
     return flask.request.cookies.get(COOKIE, "")
 
 
@@ -241,7 +242,7 @@ def _is_own_page() -> bool:
         return said == "same-origin"
     origin = flask.request.headers.get("Origin", "")
     public = urlsplit(context.settings().public_url)
-    # A proxy may terminate TLS, so the request's scheme may differ from the public scheme.
+    # A proxy may terminate TLS, so the scheme of the request may differ from the public scheme.
     own = {f"https://{flask.request.host}", f"{flask.request.scheme}://{flask.request.host}"}
     return origin in own | ({f"{public.scheme}://{public.netloc}"} if public.netloc else set())
 
@@ -257,7 +258,7 @@ def _refusal(error: Exception) -> flask.Response:
     """Show an error as a page, or the sign-in page if the request requires a session."""
     if isinstance(error, NotSignedIn) and flask.request.method in _READS:
         # Browsers do not send SameSite=Strict cookies when they follow a link from another site.
-        # Answer with a page that reloads itself: the reload sends the cookie.
+        # The response is a page that reloads itself, and the reload sends the cookie.
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             return page("admin/again.html", here=_here())
         return redirect_to("admin/sign-in")

@@ -1,7 +1,8 @@
-"""What the windows have in common that pages of a site open to sign people in.
+"""Code that is shared by the windows that pages of a site open to sign people in.
 
 A window shows a code and sends it only to the exact origin that opened the window, which must be
-one of the site's origins. Therefore it stays connected to its opener, unlike other pages for staff.
+one of the site's origins. Unlike other pages for staff, a window therefore stays connected to its
+opener.
 """
 
 import flask
@@ -15,7 +16,7 @@ from comments.web.sign_in import signed_in
 
 
 def blueprint(name: str, path: str) -> flask.Blueprint:
-    """Make the blueprint of the windows below a path."""
+    """Create a blueprint for the windows below a path."""
     made = flask.Blueprint(name, __name__, url_prefix=path)
     # Functions run in reverse order of registration, so this one overrides the guard's header.
     made.after_request(_keep_opener)
@@ -24,7 +25,7 @@ def blueprint(name: str, path: str) -> flask.Blueprint:
 
 
 def site_of(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
-    """Return the site of a window, and check the origin and the challenge that opened it."""
+    """Return the site of a window; check the origin and the challenge that opened the window."""
     site = site_settings.get(site_id)
     check_origin(site, asked.origin)
     window_codes.check_challenge(asked.challenge)

@@ -1,9 +1,9 @@
-"""The caller of the API: a guest or an account, identified by a token.
+"""Recognize the caller of the API: a guest or an account, identified by a token.
 
 A guest is known only by the token; the service stores nothing else about a guest. An account's
 token is valid while the account exists and has the same `epoch` as the token. This check costs one
-read and precedes any change. Comments by an account have the author id "a:..." and the account's
-name, even if the call gives a different name.
+read, and takes place before the call changes anything. Comments by an account have the author id
+"a:..." and the account's name, even if the call gives a different name.
 """
 
 from datetime import datetime
@@ -24,9 +24,11 @@ from comments.web.http import context, problems
 
 
 class Speaker(NamedTuple):
-    """A caller with a token for a site. `id` is the author id of the caller's comments there.
+    """A caller with a token for a site.
 
-    Only accounts have `name`, `epoch` and `since`, the time when the account was created.
+    `id` is the author id of the caller's comments on that site.
+
+    Only accounts have `name`, `epoch` and `since`, which is the time when the account was created.
     `is_staff` is true if the account has a role on the site.
     """
 
@@ -57,7 +59,7 @@ def current() -> Speaker:
     header = flask.request.headers.get("Authorization")
     if header is None:
         raise problems.Unauthenticated("no-token")
-    # Several steps of a request need the caller, so verify the token only once.
+    # Several steps of a request need the caller, so the token is verified only once.
     if "speaker" not in flask.g:
         flask.g.speaker = _caller_of_token(header)
     speaker: Speaker = flask.g.speaker
@@ -86,7 +88,7 @@ def required_caller(site: records.Site) -> Speaker:
 
 
 def site_of_comment(comment_id: str) -> records.Site | None:
-    """Return the site of a comment, which readers need not see, or None if there is no comment."""
+    """Return the site of a comment, even if readers cannot see it; None if it does not exist."""
     cases = review_queue.cases([comment_id])
     return next((site_settings.get(case.comment.site) for case in cases.values()), None)
 
@@ -94,13 +96,13 @@ def site_of_comment(comment_id: str) -> records.Site | None:
 def site_of(comment_id: str, *, is_own: bool) -> records.Site:
     """Return the site whose pages may change a comment: the token's site or the comment's site.
 
-    A token can change only comments on its own site (`posting`). The token's site is used first, so
-    that a repeated retraction also succeeds when the comment is no longer listed. If `is_own`, only
-    the author may make this call.
+    A token can change only comments on its own site (`posting`). The token's site takes precedence,
+    so that retracting a comment again succeeds even if the comment is no longer listed. With
+    `is_own`, only the author may make this call.
 
     Raises:
         problems.Unauthenticated: the comment does not exist, and the call requires a token but has
-            no valid one. Without a token, callers cannot find out which comments exist.
+            no valid token. Without a token, callers cannot find out which comments exist.
         errors.NotFound: the comment does not exist, and the call requires no token.
     """
     try:

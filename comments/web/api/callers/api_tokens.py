@@ -1,4 +1,4 @@
-"""API tokens, with which guests and signed-in readers change their own comments.
+"""Issue and read API tokens, with which guests and signed-in readers change their own comments.
 
     guest's   = URLSafeTimedSerializer(secret, salt "flatthread guest 1")
                 ({"s": site, "g": guest id})
@@ -6,13 +6,13 @@
                 ({"s": site, "a": account id, "e": the account's epoch})
 
 A token is valid for one site and for `guest_token_seconds` seconds. Clients send the token only in
-the header `Authorization: Bearer`. Browsers would also send a cookie from pages without the widget,
-and query strings are written to logs.
+the header `Authorization: Bearer`. A cookie would be sent from pages without the widget too, and a
+query string would be written to logs.
 
-Tokens are signed with HMAC-SHA-256. Clients store their tokens, so a change of salt or format signs
-everyone out. Each salt serves one purpose, so a token that was signed for a different purpose with
-the same secret is not accepted as a session. `api_callers` checks in the store that the account
-still exists and has the same epoch.
+Tokens are signed with HMAC-SHA-256. Clients store their tokens, so changing a salt or the format
+signs everyone out. Each salt serves a single purpose, so a token that was signed with the same
+secret for a different purpose is not accepted as a session. `api_callers` checks in the store that
+the account still exists and has the same epoch.
 """
 
 import functools
@@ -33,8 +33,7 @@ T = TypeVar("T")
 _SALT = "flatthread guest 1"
 _ACCOUNT_SALT = "flatthread account 1"
 _ACCOUNT = "a."
-# In characters; real tokens are far shorter. Longer headers are refused before a signature is
-# checked.
+# Characters; real tokens are far shorter. Longer headers are refused before a signature is checked.
 _LONGEST = 1_000
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]+)")
 
@@ -71,7 +70,7 @@ class Issued(NamedTuple):
 
 
 def issue(whose: Guest | Member, *, secret: str, term: int, now: datetime) -> Issued:
-    """Return a token, issued now, and its expiry time. `term` is in seconds."""
+    """Return a token, issued now, and its expiry time. `term` is the validity in seconds."""
     expires = now.replace(microsecond=0) + timedelta(seconds=term)
     if isinstance(whose, Guest):
         return Issued(sign(whose, secret=secret), expires)
@@ -79,7 +78,7 @@ def issue(whose: Guest | Member, *, secret: str, term: int, now: datetime) -> Is
 
 
 def read(authorization: str, *, secret: str, term: int) -> Guest | Member:
-    """Return the guest or account for an Authorization header.
+    """Return the guest or account that an Authorization header identifies.
 
     Raises:
         problems.Unauthenticated: the header is not a Bearer token, or the token is damaged, forged,
@@ -109,9 +108,11 @@ def _claims(
 
 
 class _Serializer(itsdangerous.URLSafeTimedSerializer):
-    """Sign claims as they are. The library would first try to compress them, which never helps.
+    """Sign claims without compressing them.
 
-    An id is random, and preparing zlib takes longer than the signature.
+    The library would first try to compress them, which never helps because an id is random.
+
+    Preparing zlib would take longer than the signature.
     """
 
     def dump_payload(self, obj: Any) -> bytes:
@@ -119,7 +120,7 @@ class _Serializer(itsdangerous.URLSafeTimedSerializer):
 
 
 def _serializer(secret: str, salt: str) -> _Serializer:
-    # As strings, secrets with different previous secrets are equal.
+    # Two secrets with different previous secrets are equal when compared as strings.
     return _cached_serializer(secret_rotation.accepted_secrets(secret), salt)
 
 

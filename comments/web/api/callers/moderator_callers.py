@@ -1,12 +1,13 @@
-"""The caller of the moderators' calls: a moderator with the token of a moderation session.
+"""Recognize moderators who call the API with the token of a moderation session.
 
-The page of the thread gets the token from the service's own window (`moderation_window_page`). Only
-routes of blueprints from this module accept the token, and they accept no other.
+The page of the thread gets the token from a window of the service (`moderation_window_page`). Only
+the routes of blueprints from this module accept the token, and those routes accept no other token.
 
 A token is valid only for its own site, while the site's option `moderation` is on. If a request has
-an `Origin` header, as all such requests of browsers from other origins do, it must be the origin
-for which the token was granted. Every call looks up the session, so a call that arrives after the
-end of a session is refused. A call that is running at that moment may still complete.
+an `Origin` header, it must be the origin for which the token was granted. Browsers always send this
+header with such requests from other origins. Every call looks up the session, so calls that arrive
+after the end of the session are refused. A call that is already running when the session ends may
+still complete.
 """
 
 import re
@@ -22,11 +23,11 @@ from comments.web.api.callers import api_callers
 from comments.web.http import context, cors, problems
 
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(m\.[A-Za-z0-9._-]{1,100})")
-_BEGINNING = "moderator.begin_moderation"  # The only call that needs no session.
+_BEGINNING = "moderator.begin_moderation"  # The only call that needs no session: it begins one
 
 
 def blueprint(name: str) -> flask.Blueprint:
-    """Return a blueprint for calls of moderators, which check the session before each view."""
+    """Return a blueprint for moderators' calls that checks the session before each view."""
     made = flask.Blueprint(name, __name__, url_prefix="/api/v1")
     made.before_request(_admit)
     made.after_request(_vary)
@@ -34,7 +35,7 @@ def blueprint(name: str) -> flask.Blueprint:
 
 
 def current() -> moderation_sessions.ModerationSession:
-    """Return the caller's session, which `blueprint` has checked."""
+    """Return the caller's session, which `blueprint` has already checked."""
     session: moderation_sessions.ModerationSession = flask.g.moderator
     return session
 
@@ -52,7 +53,10 @@ def token() -> str:
 
 
 def _admit() -> flask.Response | None:
-    """Answer preflights; refuse requests of unregistered origins and requests without a session."""
+    """Answer preflights.
+
+    Refuse requests from unregistered origins, and requests without a session.
+    """
     flask.g.is_personal = True
     path = flask.request.view_args or {}
     if "site_id" in path:
@@ -62,7 +66,7 @@ def _admit() -> flask.Response | None:
     if flask.request.method == "OPTIONS":
         return cors.preflight(site)
     if site is None:
-        # Only a caller with a valid token may learn that there is no such comment.
+        # Only callers with a valid token may learn that the comment does not exist.
         _session()
         raise errors.NotFound("comment", path["comment_id"])
     flask.request.environ[context.SITE] = site.id
@@ -85,7 +89,7 @@ def _session_on(site: records.Site) -> moderation_sessions.ModerationSession:
 
 
 def _vary(response: flask.Response) -> flask.Response:
-    """Make every answer, including refusals, vary by the token."""
+    """Make all responses, including refusals, vary by the token."""
     response.vary.add("Authorization")
     return response
 

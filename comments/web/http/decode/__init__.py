@@ -1,1 +1,1 @@
-"""Decoding of requests: bytes become a typed value, or an error that names the field."""
+"""Decode requests: bytes become a typed value, or an error that names the field."""

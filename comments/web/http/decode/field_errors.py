@@ -1,7 +1,7 @@
 """Errors about values that do not match a request type: translate msgspec's messages to codes.
 
-A field with a special format names its error code: `msgspec.Meta(extra={CODE:
-"not-a-comment-id"})`.
+The type of a field with a special format names the error code:
+`msgspec.Meta(extra={CODE: "not-a-comment-id"})`.
 """
 
 import re
@@ -18,7 +18,7 @@ _LONGEST_NAME = 64
 _FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")
 _BOUND = re.compile("Expected `(int|str|array)`(?: of length)? (<=|>=) ([0-9]+)")
 _KIND = re.compile("Expected `([a-z| ]+)`, got ")
-# msgspec's type names, and the names in JSON Schema.
+# msgspec's names of types, and their names in JSON Schema.
 _KINDS = {
     "array": "array",
     "bool": "boolean",
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> errors.BadInput:
-    """Return the error that tells a caller why a value does not match a type."""
+    """Return the error that says why a value does not match a type."""
     name = field(error)
     shown = name[:_LONGEST_NAME] or BODY
     said, _, place = str(error).partition(" - at ")
@@ -44,7 +44,7 @@ def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> erro
 
 
 def field(error: msgspec.ValidationError) -> str:
-    """Return the name of the wrong field, or "" if the value itself is not an object."""
+    """Return the name of the wrong field; "" if the whole value is not an object."""
     match = _FIELD.search(str(error))
     return (match[1] or match[2]) if match else ""
 
@@ -80,7 +80,7 @@ def _declared_error(
     shape: type[msgspec.Struct], name: str, said: str, shown: str
 ) -> errors.BadInput | None:
     """Return the error for a field whose type defines a code, a list of values, or two bounds."""
-    # Import this late: a process needs the module only when it refuses a value.
+    # Imported late, because a process needs the module only when it refuses a value.
     from msgspec import inspect  # noqa: PLC0415
 
     types = [entry.type for entry in msgspec.structs.fields(shape) if entry.encode_name == name]

@@ -1,4 +1,4 @@
-"""Forms of the service's own pages: decode raw bytes to a typed value, as strictly as queries.
+"""Forms of the service's own pages: decode bytes to a typed value, as strictly as for queries.
 
 A browser sends each field of these forms once, in UTF-8, without control characters (except line
 breaks in fields for several lines). A form that
@@ -19,8 +19,8 @@ from comments.web.http.decode import json_bodies, query_strings
 T = TypeVar("T", bound=msgspec.Struct)
 
 _TYPE = "application/x-www-form-urlencoded"
-# The field with the CSRF token, which is in every form for signed-in users and which `signed_in`
-# checks.
+# The field with the CSRF token. Every form for signed-in users contains the field, and `signed_in`
+# checks it.
 TOKEN = "form"  # noqa: S105 - the name of a field
 HEADER = "X-Form-Token"
 _BYTES = "application/octet-stream"
@@ -38,7 +38,7 @@ def read(shape: type[T]) -> T:
 
 
 def fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
-    """Return the values of the current request's form by field, without the CSRF token.
+    """Return the values in the current request's form by field, without the CSRF token.
 
     The fields in `multiline` may contain line breaks.
 
@@ -51,7 +51,7 @@ def fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
 def token() -> str:
     """Return the CSRF token of the current request's form, or "".
 
-    A script that sends bytes puts the token into a header.
+    A script that sends bytes instead of a form puts the token into a header.
     """
     if flask.request.mimetype == _BYTES:
         return flask.request.headers.get(HEADER, "")
@@ -62,7 +62,7 @@ def _fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
     if flask.request.mimetype != _TYPE:
         raise problems.UnsupportedMedia(expected=_TYPE)
     limit = context.settings().max_body
-    # Cache the data, because the token is read before the view reads the other fields.
+    # The data is cached, because the token is read before the view reads the other fields.
     data = flask.request.get_data(cache=True)
     if len(data) > limit:
         raise errors.TooLarge("form", limit)

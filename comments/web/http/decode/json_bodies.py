@@ -1,6 +1,6 @@
 """JSON bodies: decode raw bytes to a typed value, or raise an error that names the field.
 
-The rules are stricter than the rules of JSON:
+These rules are stricter than those of JSON:
 
 - The content type must be `application/json`, because pages of other sites can send some other
   types without a preflight (CSRF).
@@ -24,7 +24,7 @@ from comments.web.http.decode import field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-# This depth is enough for all request types: the deepest type is an object that contains a list.
+# Enough for all request types: the deepest type is an object that contains a list.
 _MAX_DEPTH = 8
 _CHARSET = re.compile(r'charset=("?)utf-8\1', re.IGNORECASE)
 # The quantifier is possessive and the closing quote optional, so that an unclosed string is scanned
@@ -42,7 +42,7 @@ def read(shape: type[T]) -> T:
             names the field.
         problems.UnsupportedMedia: the body is not plain `application/json`.
         errors.TooLarge, werkzeug's RequestEntityTooLarge: the body is longer than `max_body` bytes,
-            regardless of its Content-Length.
+            whatever its Content-Length says.
     """
     return decode(raw(), shape)
 
@@ -55,7 +55,8 @@ def raw() -> bytes:
     """
     request, limit = context.request(), context.settings().max_body
     require_json(request)
-    # Read one byte more than allowed, because Flask silently truncates a chunked body at its limit.
+    # One byte more than allowed is read, because Flask silently truncates a chunked body at its
+    # limit.
     request.max_content_length = limit + 1
     data = request.get_data(cache=False)
     if len(data) > limit:
@@ -109,7 +110,7 @@ def convert(value: object, shape: type[T]) -> T:
 
 
 def _refuse_depth(data: bytes) -> None:
-    """Refuse deeply nested bodies before they reach the parser: count brackets outside strings."""
+    """Refuse deeply nested bodies before the parser reads them: count brackets outside strings."""
     depth = 0
     for match in re.finditer(rb"[\[\]{}]", _STRING.sub(b"", data)):
         depth += 1 if match[0] in b"[{" else -1

@@ -1,4 +1,4 @@
-"""The request headers that decide whether a write happens: Idempotency-Key and If-Match."""
+"""The request headers on which a write depends: Idempotency-Key and If-Match."""
 
 import re
 
@@ -6,7 +6,7 @@ import flask
 
 from comments import errors
 
-# Visible ASCII. Shorter keys could be guessed or repeated by accident.
+# Visible ASCII characters. Shorter keys could be guessed, or repeated by accident.
 _KEY = re.compile("[\x21-\x7e]{16,255}")
 _REVISION = re.compile('"([1-9][0-9]{0,17})"')
 

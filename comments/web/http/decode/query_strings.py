@@ -1,8 +1,8 @@
 """Query strings: decode raw bytes to a typed value, or raise an error that names the parameter.
 
 This module reads the raw bytes because Flask decodes leniently: it replaces invalid UTF-8 with
-U+FFFD and silently uses the first of several values. `thread_parameters` decodes `thread` and
-`page`.
+U+FFFD, and silently uses the first value if a parameter is repeated. `thread_parameters` decodes
+`thread` and `page`.
 """
 
 import re
@@ -20,12 +20,12 @@ from comments.web.http.decode import field_errors, request_shapes, thread_parame
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NUMBERS = {"limit", "offset", "page"}
-_WORDS = {request_shapes.ALL}  # A value that is allowed instead of a number.
+_WORDS = {request_shapes.ALL}  # Values that are allowed instead of a number.
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _CONTROL_EXCEPT_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# Zero and negative numbers match, so that the later error names the bounds.
+# Zero and negative numbers match too, so that the error raised later names the bounds.
 _NUMBER = re.compile("-?(0|[1-9][0-9]{0,17})")
 _LONGEST_NAME = 64
 
@@ -42,7 +42,7 @@ def read(shape: type[T]) -> T:
 def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     """Return the canonical thread id in the current request's query, and the other parameters.
 
-    If `shape` has a field `page`, the query can contain the number of a page
+    If `shape` has a field `page`, the query can also contain the number of a page
     (`thread_parameters.split_page_number`).
 
     Raises:
@@ -62,7 +62,7 @@ def pairs(
 ) -> dict[str, str]:
     """Return the values of a query or form by name.
 
-    Do not decode the values of the names in `as_sent`. The values of the names in `multiline` may
+    The values of the names in `as_sent` are not decoded. The values of the names in `multiline` may
     contain tabs and line breaks.
 
     Raises:

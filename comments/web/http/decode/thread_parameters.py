@@ -1,4 +1,4 @@
-"""The parameters of a query that name a thread: `thread` or `page`, and the number of a page.
+"""Decode the parameters of a query that name a thread (`thread` or `page`), and the page number.
 
 These functions take undecoded bytes because frameworks decode leniently: they convert `%ff` to
 U+FFFD, so different ids would become the same id. A `+` is a space, as in every form-encoded query.
@@ -15,11 +15,11 @@ _DIGITS = re.compile("-?[0-9]+")
 
 
 def thread(query_string: bytes, site: thread_ids.SiteRules) -> str:
-    """Return the canonical thread id that `thread` or `page` names in a raw query string.
+    """Return the canonical id of the thread that `thread` or `page` names in a raw query string.
 
     Raises:
-        errors.BadInput: neither or both parameters are given, one of them is given twice, or the
-            value is not strictly percent-encoded UTF-8.
+        errors.BadInput: the query contains neither parameter or both, it contains one of them
+            twice, or the value is not strictly percent-encoded UTF-8.
     """
     values: dict[str, str] = {}
     for piece in query_string.split(b"&"):
@@ -40,14 +40,14 @@ def thread(query_string: bytes, site: thread_ids.SiteRules) -> str:
 
 
 def split_page_number(query_string: bytes) -> tuple[bytes, str | None]:
-    """Split a raw query into the parts that name the thread, and the number of a page.
+    """Split a raw query into the parts that name the thread and the number of a page.
 
-    A `page` names a thread by the URL of its page. A `page` that consists of digits is a number
-    instead, and so is any `page` without a slash if `thread` names the thread. The result contains
-    the number as text, which can be malformed.
+    A `page` usually names a thread by the URL of its page. There are two exceptions: a `page` that
+    consists of digits is a number, and if `thread` names the thread, any `page` without a slash is
+    a number. The number is returned as text, which may be malformed.
 
     Raises:
-        errors.BadInput: there are several numbers, or one is not percent-encoded UTF-8.
+        errors.BadInput: there is more than one number, or a number is not percent-encoded UTF-8.
     """
     pieces = [(piece, *piece.partition(b"=")[::2]) for piece in query_string.split(b"&")]
     has_thread = any(_parameter(key) == "thread" for _, key, _ in pieces)
