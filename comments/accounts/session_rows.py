@@ -1,7 +1,7 @@
 """Store the rows of both kinds of sessions below their account, found by a token's digest.
 
-The store holds only a keyed digest of the token. A session is valid only with the `epoch` that its
-account had when it began. Recording a use does not restore a deleted session.
+The store contains only a keyed digest of the token. A session is valid only with the `epoch` that
+its account had when it began. Recording a use does not restore a deleted session.
 """
 
 import re

@@ -197,8 +197,8 @@ def command(
 ) -> Callable[[Callable[..., object]], click.Command]:
     """Declare a command that runs in the store, and reports refused input with exit code 1.
 
-    `arguments` precede those of other decorators. With `creates`, the command may create the store.
-    Without a `summary`, the function's docstring is the help text.
+    `arguments` come before the arguments that other decorators add. With `creates`, the command may
+    create the store. Without a `summary`, the function's docstring is the help text.
     """
 
     def declare(function: Callable[..., object]) -> click.Command:

@@ -42,8 +42,8 @@ class AuthorKind(enum.StrEnum):
 class PublicAuthor(msgspec.Struct, frozen=True):
     """The public form of a comment's author.
 
-    `kind` is absent for imported comments, whose authors are unknown, and in buckets of older
-    releases until these buckets are compacted again. Treat an absent kind as a guest.
+    `kind` is absent in two cases: for imported comments, whose authors are unknown, and in buckets
+    of older releases until these buckets are compacted again. Treat an absent kind as a guest.
     """
 
     name: str

@@ -176,7 +176,7 @@ class VotedComment(msgspec.Struct, frozen=True):
 
 
 class ImportUndo(msgspec.Struct, frozen=True):
-    """The undo of an import, which has begun: the site and the import's id."""
+    """An undo of an import, after the undo has begun: the site and the import's id."""
 
     site: str
     id: str

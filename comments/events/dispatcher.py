@@ -50,8 +50,8 @@ from comments.store.models import event_rows
 _log = logging.getLogger("flatthread")
 
 # Maximum number of events in one transaction. Under load, one transaction of 100 events takes half
-# the processor time of six transactions of 16, and holds the engine's only writer for about
-# 15 ms. Larger transactions save little more.
+# the processor time of six transactions of 16, and occupies the engine's only writer for about 15
+# ms. Larger transactions save little more.
 AT_ONCE = 100
 # This number of events fits into one transaction, no matter what the handlers write. The largest
 # transaction has `MOST_ROWS` counter rows and, for each event, a mark, a row of thread counts, a

@@ -184,7 +184,7 @@ def is_given_up(row: event_rows.MessageRow) -> bool:
 
 
 def revival_writes(row: event_rows.MessageRow, *, now: datetime) -> ownership.Writes:
-    """Retry a message that was given up, with the full number of attempts."""
+    """Retry a given-up message with the full number of attempts."""
     row.attempts, row.due, row.since, row.waits = 0, now, row.at, True
     return ownership.Writes(_OWNER, put=(row,))
 

@@ -371,7 +371,7 @@ def is_given_up(row: event_rows.EventRow) -> bool:
 
 
 def revival_writes(row: event_rows.EventRow, *, now: datetime) -> ownership.Writes:
-    """Retry an event that was given up, with the full number of attempts."""
+    """Retry a given-up event with the full number of attempts."""
     at: datetime | None = row.at
     row.attempts, row.due, row.since = 0, now, at or now
     return ownership.Writes(_OWNER, put=(row,))

@@ -163,7 +163,7 @@ def outcome_of(answer: safe_http.HttpResponse) -> outcomes.Outcome:
 def is_signed(
     secrets: Sequence[str], sent: Mapping[str, str], payload: bytes, *, now: datetime
 ) -> bool:
-    """Return whether an incoming message has a recent signature by one of these secrets.
+    """Return whether an incoming message has a recent signature made with one of these secrets.
 
     Headers and signed text have the same form as those of outgoing messages.
     """

@@ -1,4 +1,4 @@
-"""Ban authors and, optionally, the networks and mailboxes that identify them with a new token.
+"""Ban authors and, optionally, the networks and mailboxes that identify them after a new token.
 
 The caller marks of a ban (`caller_marks`) come from the author's newest comments. The caller must
 have checked that the actor is allowed to ban authors. A network is banned only for a number of

@@ -127,7 +127,7 @@ def accept(
     secret: str,
     now: datetime,
 ) -> sessions.Session | CodeAsked:
-    """Accept an invitation for a person identified by a provider, with their account or a new one.
+    """Accept an invitation for a person identified by a provider, using their account or a new one.
 
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.

@@ -8,7 +8,7 @@ Owns the kind Providers, one row for the service:
 `issuer` is exactly the string in the provider's documents, because people are identified by
 `issuer` and `sub` (`identities.at_issuer`). A provider that is removed and added again under a new
 name still identifies the same people. `Site.has_providers` is written in the transaction that gives
-a site its first provider or takes its last one.
+a site its first provider or removes its last provider.
 """
 
 import re

@@ -12,7 +12,7 @@ from comments import config, errors
 from comments.cli import console
 from comments.upkeep.backups import nightly_backup, store_backup, store_restore
 
-_NICE = 10  # Added to the nice value of a nightly backup, which lowers its priority.
+_NICE = 10  # Increase of a nightly backup's nice value; a higher value means a lower priority.
 _log = logging.getLogger("flatthread")
 _path = click.Path(path_type=Path)
 

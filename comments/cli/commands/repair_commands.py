@@ -49,7 +49,7 @@ def repair(
 
 
 def _is_whole(name: records.ThreadName, report: difference_report.DifferenceReport) -> bool:
-    """Return whether a thread has no problems, and report those that it has."""
+    """Return whether a thread has no problems, and report all problems found."""
     before = report.total
     for problem in repairs.find_problems(site_settings.scheme_of(name.site), name):
         report.add(_problem(problem), is_left=not problem.mendable)

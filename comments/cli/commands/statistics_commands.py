@@ -46,7 +46,7 @@ def _by_category(site_id: str, under: str, author: str, form: tables.TableFormat
     """Show the numbers of each category of a site.
 
     The numbers of a category include those of its subcategories. With --author, show the categories
-    in which an author has commented, with the number of the author's approved comments.
+    in which an author has commented, and the number of the author's approved comments in each.
     """
     if under and author:
         raise click.ClickException("--under and --author cannot be combined.")

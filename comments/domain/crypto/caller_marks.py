@@ -1,4 +1,4 @@
-"""Caller marks, by which a ban recognizes the network or mailbox of a caller with a new token.
+"""Caller marks, by which a ban recognizes the network or mailbox of a caller despite a new token.
 
 A ban can contain marks of both kinds, and each new post is compared with them. A mark is a keyed
 digest that also covers the site, so without the service's secret it identifies nobody. A guest's
@@ -38,7 +38,7 @@ def of(site: str, network: str, addresses: Iterable[str], secret: str) -> Marks:
 
 
 def mailbox(site: str, address: str, secret: str) -> str:
-    """Return the mark of an address's mailbox, which ignores a "+" and the text after it."""
+    """Return the mark of an address's mailbox, ignoring a "+" and the text after it."""
     digest = keyed_hashes.keyed_digest(
         secret, "banned mailbox", site, mail_addresses.mailbox(address)
     )

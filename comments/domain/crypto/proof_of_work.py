@@ -97,7 +97,7 @@ def make(  # noqa: PLR0913 - the content of a challenge
 ) -> Challenge:
     """Make a challenge that requires at most `tries` attempts; 0 requires no search.
 
-    `network` and `around` are keyed hashes of networks, which contain no ".".
+    `network` and `around` are keyed hashes of networks. The hashes contain no ".".
     """
     from altcha import v1  # noqa: PLC0415 - see above
 

@@ -30,7 +30,7 @@ def is_one(text: str) -> bool:
 
 
 def age(author: str, since: datetime | None, now: datetime) -> int | None:
-    """Return how many days (UTC) ago an author became known; None if unknown, as for imports.
+    """Return how many days (UTC) ago an author became known; None if unknown (imports).
 
     `since` is the time when the author's account was created, if the author has one. An empty
     author id counts as new.

@@ -1,7 +1,7 @@
-"""Ids of imported comments, which are the same in every import (pure).
+"""Stable ids of imported comments: every import gives the same ids (pure).
 
-If an operator imports an export of Flatthread, the comments keep their ids, except ids that another
-website of the service uses already. Comments whose ids are in use already, and all comments of an
+If an operator imports an export of Flatthread, each comment keeps its id, unless another website of
+the service already uses this id. Comments whose ids are in use already, and all comments of an
 export that an owner uploads, get the ids that `comment_id` derives for the system `OWN`. The same
 function derives the stored id from the former id, so no stored row is needed to find such a comment
 by its former id.
@@ -15,7 +15,7 @@ OWN = "flatthread"
 
 
 def comment_id(site: str, system: str, source_id: str) -> str:
-    """Return the id of an imported comment, which is the same in every import."""
+    """Return the stable id of an imported comment: every import gives the same id."""
     # This code must never change: if it returned different ids, a repeated import would add every
     # comment again.
     digest = hashlib.sha256()

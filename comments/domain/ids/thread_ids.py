@@ -11,7 +11,7 @@ The canonical form of a page URL is ASCII:
     HTTPS://Blog.Example:443/a/../%7Ebob/caf%c3%a9/?utm=1&p=2#top
        ->   blog.example/~bob/caf%C3%A9?p=2     (for a site that allows the query key "p")
 
-- The host is in lower case, with IDNA as browsers apply it. The scheme's default port is dropped;
+- The host is in lower case, with IDNA applied as in browsers. The scheme's default port is dropped;
   other ports are kept.
 - In the path, dot segments are resolved. Path and query are percent-encoded in one form
   (`percent_encoding`).

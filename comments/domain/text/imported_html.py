@@ -43,7 +43,7 @@ _ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
 class ConvertedHtml(msgspec.Struct, frozen=True):
     """Sanitized HTML, and how often something in its source was replaced or removed.
 
-    `unlinked` counts links without an address on the web, which became text.
+    `unlinked` counts links that became text because they have no address on the web.
     """
 
     html: str

@@ -70,7 +70,7 @@ _WORK, _COUNTED = "work", "tokens of blocks that are counted"
 
 
 def render_markdown(source: str) -> str:
-    """Render a body from CommonMark with tables, strikethrough and bare links, without HTML.
+    """Render a body in CommonMark with tables, strikethrough and bare links, but without HTML.
 
     Headings start at the third level, below the headings of the surrounding page.
 

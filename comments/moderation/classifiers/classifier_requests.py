@@ -8,8 +8,8 @@ moderated since the question was asked
 (test_classifier_requests.py::test_a_moderators_decision_during_the_request_is_not_overruled).
 
 Duplicate, late and unsolicited verdicts are also ignored. A verdict never releases a comment that
-is held for any reason other than waiting for classifiers. Questions are sent outside transactions
-like other messages, each with its own attempts (`message_sender`). If the last attempt fails, the
+is held for any reason other than waiting for classifiers. Like other messages, questions are sent
+outside transactions, each with its own attempts (`message_sender`). If the last attempt fails, the
 site's settings determine whether the comment keeps its status or is shown. Data about the sender is
 stored only in the question. This data is encrypted, and it is deleted after the answer or the last
 attempt.

@@ -27,7 +27,7 @@ _BYTES = "surrogateescape"
 
 
 def valid(url: str) -> str:
-    """Encode the percent signs that begin no percent sequence, as browsers read them."""
+    """Encode the percent signs that begin no percent sequence; to browsers, they are text."""
     return STRAY.sub("%25", url)
 
 
