@@ -322,7 +322,7 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
 
 
 def _subscribers_with(email: str, secret: str, now: datetime) -> list[str]:
-    """Return the subscribers with this address, regardless of the secret behind their ids."""
+    """Return the subscribers with this address, no matter which secret made their ids."""
     return [
         subscriber
         for subscriber, stored in subscriptions.addresses()

@@ -1,11 +1,11 @@
-"""List the addresses of a thread's subscribers for the owner of its site.
+"""List the addresses of a thread's subscribers for the owner of the thread's site.
 
-Subscribers agree to this on the page that confirms their subscription. They can withdraw their
-agreement on that page or on the page that ends the subscription (`subscriptions`).
+Subscribers agree to this listing on the page that confirms their subscription. They can withdraw
+their agreement on that page or on the page that ends the subscription (`subscriptions`).
 
 An address is listed only if its owner still agrees at the moment when the address is read. Each
-listing is recorded in the audit log before the first address is read. The entry contains no
-address.
+listing is recorded in the audit log before the first address is read. The entry in the audit log
+contains no address.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from comments.notifications import double_opt_in, subscriptions, thread_follower
 from comments.store import transactions
 
 VERB = "list-addresses"
-_AT_ONCE = 100  # Subscribers per read.
+_AT_ONCE = 100  # Number of subscribers per read.
 
 
 def list_addresses(
@@ -29,7 +29,7 @@ def list_addresses(
     now: datetime,
     reason: str = "",
 ) -> Iterator[str]:
-    """Record the listing, and return the addresses, in the order of their ids.
+    """Record the listing, and return the addresses in the order of the subscribers' ids.
 
     Raises:
         errors.BadInput: the reason is too long, or is not one line of printable text.

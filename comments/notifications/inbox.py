@@ -7,7 +7,7 @@ comments:
     member    {9999999999999999 - microseconds since 1970 of the reply, 16 digits}{comment id}
 
 The members therefore sort newest first. Only guests and accounts have inboxes. The author of an
-imported comment has none, because nobody can call the API as that author. A website has inboxes
+imported comment has no inbox, because nobody can call the API as that author. A website has inboxes
 only if its owner turned them on (`site_options`). With inboxes, each reply costs four more reads
 and one more write.
 
@@ -19,7 +19,7 @@ Each decision about a reply changes the inbox at most once. An event that is del
 repeatedly therefore never makes a read reply unread again. A reply that moderators hide and then
 show again is unread again. Marking a reply as read writes only if the inbox contains the reply, so
 the number of writes never exceeds the number of replies. After the author is erased, no event
-creates the inbox again: the comments that were answered no longer name the author.
+creates the inbox again, because the answered comments no longer name the author.
 """
 
 import functools

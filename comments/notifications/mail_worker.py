@@ -19,7 +19,7 @@ from comments.store import connection
 
 _log = logging.getLogger("flatthread")
 
-MOST = 1_000  # Maximum number of waiting events; a later sweep finds events beyond it.
+MOST = 1_000  # Maximum number of waiting events; a later sweep finds all other events.
 
 
 class MailThread:

@@ -1,4 +1,4 @@
-"""Moderation links, which let a moderator decide about one comment from a mail.
+"""Make and read moderation links, which let a moderator decide about a comment from a mail.
 
 This module owns the content and validity of these links. A link is encrypted for this purpose only:
 

@@ -2,7 +2,7 @@
 
 This module owns the event handlers that send mail (`dispatcher`). The work is divided into steps.
 Each step is an event that follows from the previous event (`mail_jobs`). Each step is therefore
-small, so a crash repeats little work:
+small, so a crash repeats little work. The steps are:
 
 1. The comment's event: decide who receives mail.
 2. Replies and moderators: mail a few recipients, identified by their ids.
@@ -72,7 +72,7 @@ class _Sent:
 def handlers(
     settings: config.Settings, clock: Callable[[], datetime]
 ) -> tuple[dispatcher.Handler, ...]:
-    """Return the handlers that send mail; none if no mail server is configured."""
+    """Return the handlers that send mail, or none if no mail server is configured."""
     if settings.smtp is None:
         return ()
     notices = MailPlanner(settings, settings.smtp, clock)

@@ -9,8 +9,8 @@ Other people see only the number of followers. A reader may therefore follow a c
 even a banned reader may follow threads, because a refusal could reveal a shadow ban. The limits
 prevent programs from inflating the number of followers. Readers can always stop following.
 
-One commit writes the row, the mark in the thread's followers and the event that counts them. An
-erasure deletes the reader's rows. The marks that the erasure writes request the compaction that
+One commit writes the row, the mark in the thread's followers and the event that counts followers.
+An erasure deletes the reader's rows. The marks that the erasure writes request the compaction that
 removes the author's id from the thread's followers.
 """
 

@@ -180,7 +180,7 @@ def of_subscriber(subscriber: str) -> list[Found]:
 def forget(subscriber: str, *, now: datetime) -> None:
     """End all of a subscriber's subscriptions and erase the address.
 
-    Lists may contain the id until they are compacted.
+    Lists may contain the subscriber's id until they are compacted.
     """
     while batch := of_subscriber(subscriber)[:_AT_ONCE]:
         unsubscribe(subscriber, [subscription.name for subscription in batch], now=now)
@@ -227,7 +227,7 @@ def subscribers_to_replies(subscribers: Sequence[str], site: str, author: str) -
 
 
 def shared_addresses(subscribers: Sequence[str], name: str) -> list[str]:
-    """Return the encrypted addresses of subscribers who share them in this subscription."""
+    """Return the encrypted addresses that subscribers share in this subscription."""
     keys = [subscription_rows.subscription_key(subscriber, name) for subscriber in subscribers]
     rows = zip(subscribers, reads.get_multi(keys), strict=True)
     sharing = [subscriber for subscriber, row in rows if row is not None and row.shares]

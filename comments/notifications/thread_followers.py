@@ -1,4 +1,4 @@
-"""Store the followers of a thread, of all kinds, in one large set.
+"""Store all kinds of followers of a thread in one large set.
 
 The set contains subscribers, who get mail (`subscriptions`), and readers, who follow with their
 token and get no mail (`reader_follows`):

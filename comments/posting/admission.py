@@ -21,9 +21,9 @@ such a proof, posts from these forms are held for a moderator instead, and the l
 are stricter (`FORM_POSTS`). A limit per site (`FORMS`), which is counted in a third row, protects
 moderators from a flood of these posts.
 
-`prepare` makes the checks that need no rows. Then `PreparedPost.admit` checks and counts the post
-in the transaction that stores the comment (`post_storage`), so the check and the comment together
-need only one look-up and one commit.
+`prepare` runs the checks that need no rows. Then `PreparedPost.admit` checks and counts the post in
+the transaction that stores the comment (`post_storage`), so the check and the comment together need
+only one look-up and one commit.
 
 A post is counted in two rows (`rate_limits.RateLimitJournal`). The first row is the network's row,
 which also remembers proofs and texts. The second row is the author's row or, for a newcomer, the
@@ -72,8 +72,8 @@ from comments.tree.values import Draft
 
 _log = logging.getLogger("flatthread")
 
-PATIENCE = 5.0  # Seconds.
-_AGAIN = 60  # Seconds
+PATIENCE = 5.0  # Seconds to wait for the store.
+_AGAIN = 60  # Seconds after which a client should try again
 _JUST = 10.0  # Seconds after a refusal during which the next post is likely to be refused too.
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
@@ -140,7 +140,7 @@ def challenge(request: SiteRequest) -> proof_of_work.Challenge:
 
 
 def holds_forms(site: records.Site, limits: post_limits.PostLimits) -> bool:
-    """Tell whether posts from forms without JavaScript are held, and limited more strictly.
+    """Return whether posts from forms without JavaScript are held, and limited more strictly.
 
     On a site that requires no proofs, such a form gives bots no advantage over the API.
     """
@@ -206,7 +206,7 @@ class PreparedPost:
         )
 
     def check(self, limits: post_limits.PostLimits) -> None:
-        """Make the checks that need no rows, and choose the rows for the other checks.
+        """Run the checks that need no rows, and choose the rows for the other checks.
 
         If a post has no valid proof, or if this process has just refused a post from the same
         network or author, the post will probably be refused. The rows of admission are then checked
@@ -407,7 +407,7 @@ def prepare(
     *,
     limits: post_limits.PostLimits,
 ) -> PreparedPost:
-    """Make the checks that need no rows, and choose the rows for the other checks.
+    """Run the checks that need no rows, and choose the rows for the other checks.
 
     Raises:
         errors.BadInput: the post has a website, and the site's options allow none.

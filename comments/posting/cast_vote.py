@@ -36,8 +36,8 @@ _AT_ONCE = 1000  # Maximum number of comments that one call of `waiting_comments
 class OwnVotesPage:
     """A voter's votes on a thread's comments, by comment id. `cursor` leads to the next page.
 
-    `uncounted` contains the sums of recent votes that the scores of these comments do not include
-    yet (`votes.uncounted_sums`).
+    `uncounted` contains the sums of recent votes that the comments' scores do not include yet
+    (`votes.uncounted_sums`).
     """
 
     votes: dict[str, int]

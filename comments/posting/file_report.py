@@ -40,7 +40,7 @@ _RULE = "reports"
 
 
 def newcomer_id(proof: str, request: SiteRequest) -> str:
-    """Return an author id for a caller without a token, derived from the caller's proof of work.
+    """Derive an author id for a caller without a token from the caller's proof of work.
 
     Return "" if the site requires no proof.
 

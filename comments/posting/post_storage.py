@@ -66,7 +66,7 @@ def store(post: PreparedPost) -> values.ChangeResult:
 
 
 def _store(posts: Sequence[PreparedPost], has_run: bool) -> Sequence[_Result]:  # noqa: FBT001 - see `batches.Work`
-    """Store posts to one thread in one transaction, and return a result for each."""
+    """Store posts to one thread in one transaction, and return a result for each post."""
     current = connection.current()
     with contextlib.ExitStack() as stack:
         # Posts from one network to several threads conflict on the network's row, so they take

@@ -62,7 +62,7 @@ def render(body: str, request: SiteRequest) -> str:
     """Return the HTML that would be stored for a comment with this text.
 
     Raises:
-        errors.BadInput: the body is not valid; posting it would fail too.
+        errors.BadInput: the body is not valid, so posting it would also fail.
         errors.TooMany: the network requested too many previews, or the site's budget is spent.
     """
     site, now, most = request.site, request.now, request.settings.previews_per_network

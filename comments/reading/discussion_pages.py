@@ -47,7 +47,7 @@ class RecentDiscussions(ListingPage):
 
 
 class BestDiscussions(ListingPage):
-    """A page of discussions, best first. A cursor names its ranking and a position in it."""
+    """A page of discussions, best first. A cursor names a ranking and a position in it."""
 
     def __init__(
         self, scheme: sorthash.Scheme, name: records.ThreadName, asked: PageRequest

@@ -1,6 +1,6 @@
 """Make feeds of the newest comments of a thread or of a whole site.
 
-A feed contains the newest `LIMIT` comments, newest first, without retracted ones. The cost of a
+A feed contains the newest `LIMIT` comments, newest first, except retracted comments. The cost of a
 feed does not depend on the size of the thread or site:
 
 - If a materialized thread has at most one bucket, the thread's feed is made from the view. A view
@@ -9,13 +9,13 @@ feed does not depend on the size of the thread or site:
   costs one read, or nothing if no row has changed (docs/costs.md).
 - A site's tag covers the keys and revisions of the site's newest comments, and the titles of their
   threads. A projection query returns the keys and revisions for one read, and the process caches
-  the titles for a minute. The comments are read, by key, only if the client's tag differs. If this
-  process has not seen the comments yet, it also reads them to find their threads.
+  the titles for a minute. The comments are read by key, and only if the client's tag differs. If
+  this process has not seen the comments yet, it also reads them to find their threads.
 
 This module writes nothing.
 
 Feeds with the same tag are identical. If rows change after the tag is computed and before the rows
-are read, the tag is computed again, or the feed gets no tag and its bytes identify it.
+are read, either the tag is computed again, or the feed gets no tag and is identified by its bytes.
 """
 
 import contextlib
@@ -183,7 +183,7 @@ def _about(
 
 
 def _newest_revisions(site: records.Site) -> dict[str, int]:
-    """Return the revisions of a site's newest comments by comment id, newest first."""
+    """Map the ids of a site's newest comments, newest first, to the comments' revisions."""
     query = reads.Query(
         "Comment",
         where=(("site", "=", site.id), ("status", "=", records.Status.APPROVED.value)),
@@ -228,7 +228,7 @@ def _names(rows: Iterable[records.Comment]) -> tuple[records.ThreadName, ...]:
 def _of_site(
     site: records.Site, probed: Mapping[str, int], rows: list[records.Comment] | None
 ) -> Feed:
-    """Make a feed of these comments. If `rows` is None, read them with `_rows`."""
+    """Make a feed of these comments. If `rows` is None, read the rows with `_rows`."""
     shown = _rows(site, probed) if rows is None else rows
     about = thread_info.get_many(_names(shown))
     entries = tuple(

@@ -53,7 +53,7 @@ class Flat(ListingPage):
         return page
 
     def _pinned_rows(self, view: merged_view.View) -> presentation.Rows:
-        """Return the pinned comments, without their positions among all comments by time."""
+        """Return the pinned comments, without the positions that they have by time."""
         rows = first_page.pinned_rows(view)
         places = tuple(presentation.Place(None, place.start) for place in rows.places)
         return msgspec.structs.replace(rows, places=places)

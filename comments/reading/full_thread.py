@@ -99,8 +99,8 @@ def below(comment_id: str, secret: str) -> WholeThread:
 
 def _between(whole: chunks.Whole, before: int, count: int) -> chunks.Whole:
     """Set the positions of the first and the last comment, in reading order."""
-    # The comments themselves contain no positions. Otherwise, a new comment would change the pieces
-    # of all comments after it.
+    # The comments themselves contain no positions, because a new comment would otherwise change the
+    # pieces of all comments after it.
     if not count:
         return whole
     about = msgspec.structs.replace(whole.about, first=before + 1, last=before + count)

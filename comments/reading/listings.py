@@ -1,9 +1,10 @@
 """Choose the page source for a request: a thread, its replies, or the page around a comment.
 
 Threaded pages are cut from the materialized thread (`thread_view`). Regardless of the thread's
-size, a page costs the reads of the directory and of the necessary buckets, and one probe. If too
-many rows are not compacted yet, and for pages that are flat by time or show one level,
-`ordered_query` provides the rows. Both sources give the same pages. This module writes nothing.
+size, a page costs the reads of the directory and of the necessary buckets, and one probe.
+`ordered_query` provides the rows of pages that are flat by time or show one level, and the rows of
+all pages if too many rows are not compacted yet. Both sources give the same pages. This module
+writes nothing.
 
     thread   discussions, oldest first
     recent   discussions, newest first

@@ -49,7 +49,7 @@ class PageRequest(msgspec.Struct, frozen=True):
 
     @property
     def is_first(self) -> bool:
-        """Return whether the page is the first one of its listing."""
+        """Return whether the page is the first page of its listing."""
         return self.cursor is None and not self.offset
 
     @property
@@ -81,7 +81,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         self.key = cursors.label(
             self._label, str(asked.limit), asked.cursor or "", str(asked.offset)
         )
-        # Whether the page has the pinned comments. Subclasses set this for their first page.
+        # Whether the page includes the pinned comments. Subclasses set this for their first page.
         self._is_first = False
         # The content of the cursor, which is empty for the first page, and the shape of the
         # cursor's tree.

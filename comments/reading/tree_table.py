@@ -86,7 +86,7 @@ def _read_table(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
 
 
 def _places(name: records.ThreadName, directory: buckets.Directory) -> dict[str, str]:
-    """Return the place of each comment in the directory, by id."""
+    """Return, by id, the place of each comment in the directory."""
     keys = [line.key for line in directory.lines]
     places = {
         entry.id: key

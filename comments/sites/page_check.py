@@ -60,7 +60,7 @@ class Finding(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """A page as it was received, or the fault because of which it was not received."""
+    """A page as it was received, or the fault that prevented this."""
 
     url: str
     text: str = ""
@@ -84,7 +84,7 @@ def findings(url: str, site: records.Site, service: str) -> list[Finding]:
 
 
 def _address(text: str, site: records.Site) -> str:
-    """Return the full address of a page, which may be typed without scheme or host."""
+    """Return the full address of a page, given an address that may lack the scheme or the host."""
     text = text.strip()
     if text.startswith("/") and not text.startswith("//") and site.origins:
         return site.origins[0] + text
@@ -200,7 +200,7 @@ class _Elements(html.parser.HTMLParser):
         self.has_element = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
+        """Record an element."""
         values = {name: value or "" for name, value in attrs}
         if tag == "script" and values.get("src"):
             self.scripts.append(values)

@@ -35,7 +35,7 @@ Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Noted:
-    """The account that changes a site, and the time, for the audit log."""
+    """The account that changes a site and the time of the change, for the audit log."""
 
     act: audit_log.Act
     now: datetime
@@ -184,7 +184,7 @@ def _origins(kept: Sequence[str], added: Sequence[str]) -> list[str]:
 
 
 def mark_providers(having: Mapping[str, bool]) -> None:
-    """Store which of these sites have a provider, in the transaction that changes providers.
+    """Mark which of these sites have a provider, in the transaction that changes providers.
 
     Pages show whether readers can sign in. With this mark, pages need not read the providers.
     """
@@ -266,7 +266,8 @@ def prepare_demo(
     """
     if every():
         return None
-    # If two processes start with the same new folder, the second finds that the site exists.
+    # If two processes start with the same new folder, the second process finds that the site
+    # exists.
     with contextlib.suppress(errors.Conflict):
         return add(DEMO, origins, scheme=scheme, now=now)
     return None

@@ -49,7 +49,8 @@ class WrongOrigin(msgspec.Struct, frozen=True):
 class SiteSetup(msgspec.Struct, frozen=True):
     """The progress of a site's setup.
 
-    `origin` is where a page of the site was `first` seen; `last` is at most a day too early.
+    `origin` is the first origin on which a page of the site was seen, and `first` is the time of
+    that visit. `last` is the time of the last visit, and may be up to a day too early.
     """
 
     is_done: bool = False
@@ -67,7 +68,7 @@ class SiteSetup(msgspec.Struct, frozen=True):
 
 
 class _Noted:
-    """What this process has noted: the sites' origins, and each site's number of unlisted ones."""
+    """What this process has noted: sites' origins, and each site's number of unlisted origins."""
 
     def __init__(self) -> None:
         self.origins = caches.Cache[tuple[str, str, bool], bool](10_000, _DAY)
@@ -93,7 +94,7 @@ def get(site_id: str) -> SiteSetup:
 
 
 def of(site_ids: Iterable[str]) -> dict[str, SiteSetup]:
-    """Return the setups of these websites, without the websites that have none."""
+    """Return the setups of these websites; websites without a setup are left out."""
     rows = reads.get_multi([comment_rows.site_setup_key(site_id) for site_id in site_ids])
     return {row.key.id(): _setup(row) for row in rows if row is not None}
 

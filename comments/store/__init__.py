@@ -10,6 +10,6 @@ body must recognize its own earlier work
 Invariant: Each kind is written only by its owner (`ownership`), because writes that bypass the
 owner make counters drift (test_transactions.py::test_only_its_owner_may_write_a_kind).
 
-Every call has a time-out. Pauses between retries are short and random. At the deadline of all
-retries, `Overloaded` is raised. A fault of the disk or the data ends a call at once.
+Every call has a time-out. Pauses between retries are short and random. When the deadline of all
+retries passes, `Overloaded` is raised. A fault of the disk or the data ends a call at once.
 """

@@ -53,7 +53,7 @@ _Commit = rpc_types.CommitRequest.pb()
 _TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 _Begin = rpc_types.BeginTransactionRequest.pb()
 _Options = rpc_types.TransactionOptions.pb()
-_MOST_KEYS = 1000  # Keys in one lookup (Datastore's limit)
+_MOST_KEYS = 1000  # Maximum number of keys in one lookup (Datastore's limit)
 _WHOLE = int(query_types.EntityResult.ResultType.FULL)
 
 
@@ -105,8 +105,8 @@ state = _State()
 class _Lines:
     """Row locks, with which the threads of one process take turns on a busy row.
 
-    Conflicting transactions abort each other and conflict again when they retry; taking turns
-    avoids the repeated work. A lock exists only while a thread holds it or waits for it.
+    Conflicting transactions abort each other and conflict again when they retry. Taking turns
+    avoids this repeated work. A lock exists only while a thread holds it or waits for it.
     """
 
     def __init__(self) -> None:
@@ -143,8 +143,9 @@ class Store:
             Firestore emulator treats the locks of a lookup with `new_transaction` as locks of
             another transaction, so the commit waits for these locks and fails. It also refuses to
             commit read-only transactions. On emulators, transactions therefore begin with a
-            separate call, and read-only transactions end with a rollback. Datastore accepts lookups
-            with `new_transaction` and commits of read-only transactions, which need fewer calls.
+            separate call, and read-only transactions end with a rollback. Datastore needs fewer
+            calls, because it accepts lookups with `new_transaction` and commits of read-only
+            transactions.
     """
 
     def __init__(  # noqa: PLR0913 - independent options, passed by keyword
@@ -258,7 +259,7 @@ class Store:
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
 
     def _join(self, request: Any) -> None:
-        """Make a read part of this thread's transaction, which begins now if necessary."""
+        """Add a read to this thread's transaction, which begins now if necessary."""
         opened = state.transaction
         if opened is None:
             return
@@ -347,7 +348,7 @@ def timeout(store: Store) -> float:
 
 
 def patiently(attempt: Callable[[], T], store: Store) -> T:
-    """Retry until the attempt succeeds, fails permanently, or the deadline passes.
+    """Retry until the attempt succeeds or fails permanently, or until the deadline passes.
 
     A fault of the disk or the data is permanent (`storage_faults`).
 

@@ -15,13 +15,13 @@ _PACKAGE = "google.cloud.datastore_v1"
 
 
 def load() -> None:
-    """Import the types. Programs call this before they import a module that needs them."""
+    """Import the message types. Call this before importing a module that needs the types."""
     if _PACKAGE in sys.modules:
         return
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None:
         raise ModuleNotFoundError(_PACKAGE)
-    sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)  # Without running its code
+    sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)  # The package's code is not run
     try:
         importlib.import_module(f"{_PACKAGE}.types")
     finally:

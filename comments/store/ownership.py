@@ -6,7 +6,7 @@ from typing import Any
 from comments.store.models import schema
 
 # The module or package that may write each kind. Kinds that are not listed may be written by any
-# module. A directory has two owners, because it contains a copy of a part of the thread.
+# module. A directory has two owners, because it contains a copy of some of the thread's fields.
 OWNERS: dict[str, str | frozenset[str]] = {
     "Comment": "tree",
     "Vote": "votes",

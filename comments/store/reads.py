@@ -12,12 +12,12 @@ in a read-only transaction, and Datastore bills the first batch twice. A query f
 with a limit above `_ONE_BATCH` therefore starts in a transaction. A caller that expects more than
 `_ONE_BATCH` entities but sets no limit uses `at_one_moment`. Continuing after the first batch at
 its `read_time` would avoid the double billing, but the embedded engine keeps no history
-(`main.py`); a transaction is correct on every store.
+(`main.py`). A transaction is correct on every store.
 
 Only `walk` streams batches from different moments. Use `walk` for scans over very many entities if
 the consumer handles each entity separately and reads the entity again before changing it. `count`
 counts entities at one moment, in one call if possible. `get_multi`, `read` and `lookup` may take
-several calls: a caller that needs one moment compares revisions or uses `at_one_moment`.
+several calls. A caller that needs one moment therefore compares revisions or uses `at_one_moment`.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ def get(key: schema.RowKey) -> Any:
 
 
 def get_multi(keys: Sequence[schema.RowKey]) -> list[Any]:
-    """Return the entities with these keys, with None for each missing entity, in one call."""
+    """Return, in one call, the entities with these keys, with None for each missing entity."""
     return [
         None if stored is None else codec.row(key, stored)
         for key, stored in zip(keys, read(keys), strict=True)

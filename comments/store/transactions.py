@@ -32,8 +32,8 @@ def transaction(body: Callable[[], T], *, line: str = "", has_run: bool = False)
     an earlier transaction with the same effect may have been applied (see `may_have_run`).
 
     Each attempt sends the id of the previous attempt to the store. When transactions wait for each
-    other, the store aborts the one whose first attempt began last. Every transaction therefore
-    commits eventually, no matter how many others start after it.
+    other, the store aborts the transaction whose first attempt began last. Every transaction
+    therefore commits eventually, no matter how many others start after it.
 
     Raises:
         errors.Overloaded: the transaction did not commit before the deadline. The writes may still

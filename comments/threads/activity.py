@@ -28,7 +28,8 @@ def advance(thread: comment_rows.ThreadRow, created: datetime) -> bool:
 def adoption_writes(name: records.ThreadName) -> ownership.Writes:
     """Set the time in a row from a release that did not store it.
 
-    The time is that of the newest comment that readers see, or that of the thread's first comment.
+    The time is the creation time of the newest comment that readers see or, if there is none, of
+    the thread.
     """
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None or thread.active is not None:

@@ -2,9 +2,9 @@
 
 Directories contain titles and addresses too (`compactor`), so building a page of a compacted thread
 does not use this module. Titles and addresses were sent by the author of an approved comment or set
-by a moderator (`naming`); an address is used only if it is on one of the site's own origins. A
-process that changes a thread drops its copy; other processes' copies are up to a minute old. Mail
-uses `fresh`. Only existing threads are kept as copies.
+by a moderator (`naming`). An address is used only if it is on one of the site's own origins. A
+process that changes a thread drops its copy of the thread. Copies in other processes are up to a
+minute old. Mail uses `fresh`. Only existing threads are kept as copies.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from comments.threads import thread_cache
 
 
 def get(name: records.ThreadName) -> records.Thread | None:
-    """Return the thread, up to a minute old, or None if it has no comments yet."""
+    """Return the thread as of at most a minute ago, or None if it has no comments yet."""
     return get_many([name])[0]
 
 
@@ -55,7 +55,7 @@ def _stored_threads(names: Sequence[records.ThreadName]) -> list[records.Thread 
 
 
 def address(url: str, site: records.Site) -> str:
-    """Return a thread's page address without its fragment, or "" if it is not on the site.
+    """Return a thread's page address without its fragment, or "" if the address is not on the site.
 
     Exports often contain addresses from before the site used HTTPS; these are mapped to the HTTPS
     origin. After the origin, an address must continue with a character that ends a host name, so

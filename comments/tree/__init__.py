@@ -1,8 +1,8 @@
 """Write comments. Only this package writes comments or changes the shape of a tree.
 
 Entry points: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes`
-(moderators' decisions), `bulk_append` (imports), `bulk_removal` (their undo), `job_writes` (flags,
-repaired places, categories), `ordered_query` (the thread as one query), `votes`. `counters`
+(moderators' decisions), `bulk_append` (imports), `bulk_removal` (undoing imports), `job_writes`
+(flags, repaired places, categories), `ordered_query` (the thread as one query), `votes`. `counters`
 maintains the numbers. Each operation runs inside a transaction, decides on the change, and returns
 a `values.ChangeResult`, whose writes the caller applies in the same transaction. Each operation can
 safely run again after its own commit.

@@ -28,7 +28,7 @@ def edit(
     check: Callable[[records.Comment], records.Ruling | None],
     detail: str = "",
 ) -> ChangeResult:
-    """Replace a comment's text, unless `check` raises.
+    """Replace a comment's text, unless `check` raises an error.
 
     `check` gets the stored comment and returns the ruling on the new text, or None to keep the
     status. `detail` is stored with the event of the change.
@@ -51,7 +51,7 @@ def edit(
     row.edited = now
     if ruling is None or ruling.status == row.status:
         if ruling is not None and classifier_verdicts.awaited_classifiers(row.rule or ""):
-            # Without this change, a classifier's approval of the old text would publish the new
+            # Without the new ruling, a classifier's approval of the old text would publish the new
             # text.
             set_ruling(row, ruling)
         touch(row, was_listed=row.listed)

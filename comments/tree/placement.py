@@ -4,8 +4,8 @@ The comments of one transaction belong to one thread, and are placed one after a
 the thread's row, the rows of the answered comments and a counter shard, each read once and written
 once.
 
-A comment that is refused changes no row, and the others get the places and numbers that they would
-get in separate transactions.
+A comment that is refused changes no row, and all other comments get the places and numbers that
+they would get in separate transactions.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Placement:
         self._scheme = conversion.scheme_of(thread, self._scheme)
 
     def earlier(self, draft: Draft) -> ChangeResult | None:
-        """Return the change that an earlier request with the draft's id made, if there was one.
+        """Return the change that an earlier request with the draft's id made, if any.
 
         Raises:
             errors.KeyReused: a comment with different content already has this id.
@@ -117,7 +117,7 @@ class Placement:
             raise
 
     def writes(self) -> tuple[ownership.Writes, ...]:
-        """Return the writes of all placed comments; empty if no comment was placed."""
+        """Return the writes of all placed comments, which are empty if no comment was placed."""
         if not self._inserted:
             return ()
         placed = ownership.Writes(
@@ -173,7 +173,7 @@ class Placement:
     def _tree_parent(
         self, answered: comment_rows.CommentRow | None
     ) -> comment_rows.CommentRow | None:
-        """Return a reply's parent: the answered comment or, on the deepest level, its parent."""
+        """Return a reply's parent: the answered comment, or its parent at the deepest level."""
         if answered is None or answered.level < self._scheme.levels - 1:
             return answered
         parent_id = conversion.parent_id(answered)
@@ -189,7 +189,7 @@ class Placement:
 
 
 def site_scheme(name: records.ThreadName, known: sorthash.Scheme) -> sorthash.Scheme:
-    """Read the scheme for a new thread in the transaction, or return `known` without a stored site.
+    """Read a new thread's scheme in the transaction; return `known` if the site is not stored.
 
     A process may have an outdated copy of the site, and nothing would find a new thread with the
     previous scheme after the job `rescheming` has passed.
@@ -324,7 +324,7 @@ def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_ro
 
 
 def _below(target: comment_rows.CommentRow | None, ruling: records.Ruling) -> records.Ruling:
-    """Shadow a reply to a shadowed comment too, without letting the reply's author notice."""
+    """If a reply answers a shadowed comment, shadow the reply without letting its author notice."""
     if target is None or target.status != Status.SHADOWED:
         return ruling
     why = "it answers a comment that only its author sees"

@@ -64,7 +64,7 @@ def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change
 
 
 def restore(comment_id: str, decision: Decision) -> ChangeResult:
-    """Restore the status that a comment had before the last decision, and the reason for it.
+    """Restore a comment's status from before the last decision, and the reason for that status.
 
     Raises:
         errors.NotFound: the comment does not exist.
@@ -87,7 +87,7 @@ def restore(comment_id: str, decision: Decision) -> ChangeResult:
 def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult:
     """Pin a comment for readers, or unpin it.
 
-    Pinning removes the pins of comments of the thread that readers no longer see.
+    Pinning also removes the pins of the thread's comments that readers no longer see.
 
     Raises:
         errors.NotFound: the comment does not exist.

@@ -96,8 +96,8 @@ class ThreadSettings(NamedTuple):
 class Imported:
     """An imported batch: its writes, the number of new comments by thread, and the events' ids.
 
-    Threads without new comments are left out. `ids` contains the new comments, and `made` the new
-    threads.
+    Threads without new comments are left out. `ids` contains the new comments, and `made` contains
+    the new threads.
     """
 
     writes: tuple[ownership.Writes, ...]

@@ -50,7 +50,7 @@ def set_ruling(row: comment_rows.CommentRow, ruling: records.Ruling) -> None:
 
 
 def previous_ruling(row: comment_rows.CommentRow) -> records.Ruling:
-    """Return the status before the last decision, with the reason for it.
+    """Return the status before the last decision, with the reason for that status.
 
     A reason that awaits classifiers is left out, because the classifiers' answers may already have
     arrived without an effect on the decided comment.

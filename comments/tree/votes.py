@@ -184,7 +184,7 @@ def _row(comment_id: str, thread: str, voter: str, value: int) -> vote_rows.Vote
 def import_writes(
     comment_id: str, thread: str, cast: Sequence[tuple[str, int]]
 ) -> ownership.Writes:
-    """Store votes from an export, in the transaction that stores the comment or an earlier one.
+    """Store votes from an export, in the comment's transaction or in an earlier transaction.
 
     `thread` is the thread's key name, and `cast` contains voters with their votes.
     """
@@ -240,7 +240,7 @@ def counted_mark_writes(comment_id: str) -> ownership.Writes:
 def scheduled_deletion_writes(
     comment_id: str, name: records.ThreadName, *, now: datetime
 ) -> ownership.Writes:
-    """Schedule the deletion of a comment's votes, in the transaction that retracts it.
+    """Schedule the deletion of a comment's votes, in the transaction that retracts the comment.
 
     A comment may have many votes, so the next count deletes them.
     """
@@ -287,7 +287,7 @@ def network_deletion_writes(networks: list[schema.RowKey], *, now: datetime) -> 
 
 
 def uncounted_sums(comment_ids: Sequence[str]) -> dict[str, int]:
-    """Return the sum of all votes on each comment minus its score, unless the two are equal.
+    """Return the sum of each comment's votes minus its score, unless both are equal.
 
     The votes and the scores are from the same moment. Both the score and the sum include imported
     votes.
@@ -366,7 +366,7 @@ def withdrawal_writes(comment_id: str, voter: str, *, now: datetime) -> ownershi
 
 
 def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
-    """Count the votes for and against each comment of a thread in one query, for a recount."""
+    """For a recount, count the votes for and against each comment of a thread in one query."""
     counts: dict[str, tuple[int, int]] = {}
     for comment, _, value in _sides(name):
         up, down = counts.get(comment, (0, 0))
@@ -375,7 +375,7 @@ def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
 
 
 def by_comment(name: records.ThreadName) -> dict[str, dict[str, int]]:
-    """Return the votes on each comment of a thread, by voter, in one query, for an export."""
+    """For an export, return the votes on each comment of a thread, by voter, in one query."""
     cast: dict[str, dict[str, int]] = {}
     for comment, voter, value in _sides(name):
         cast.setdefault(comment, {})[voter] = value

@@ -1,4 +1,4 @@
-"""Mail: composing messages, encoding them, and sending them to an SMTP server.
+"""Compose and encode mail, and send it to an SMTP server.
 
 The entry points are `compose` (the messages), `comment_mail` (messages about comments) and `smtp`
 (sending). `plain_words` first cleans all text that people wrote, so that such text cannot add a

@@ -82,7 +82,7 @@ class CommentMail:
         return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
 
     def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
-        """Return the comment's URL on the site's page, or on the embed page if that is unknown."""
+        """Return the comment's URL on its page or, if that page is unknown, on the embed page."""
         on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
         if on_site and compose.is_link(on_site):
             return f"{on_site}#comment-{comment.id}"

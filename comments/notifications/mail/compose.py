@@ -95,7 +95,7 @@ class ConfirmationLinkMail:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoginLinkMail:
-    """A message with a link that signs the owner of an address in on a site."""
+    """A message with a link that lets the owner of an address sign in to a site."""
 
     event: str
     recipient: str

@@ -1,4 +1,4 @@
-"""Mail as bytes: ASCII headers, one text part and one HTML part (pure).
+"""Encode mail as bytes: ASCII headers, one text part and one HTML part (pure).
 
 This module does not use `email.message`, which decodes encoded words in its input before it encodes
 the values. A name could therefore add headers. Python releases also differ in which values they

@@ -80,7 +80,7 @@ def line(text: str) -> str:
 
 
 def _without_hidden(text: str) -> str:
-    """Remove all invisible characters except those that change the shape of a neighbor."""
+    """Remove all invisible characters except those that change a neighboring character's shape."""
     return _SHAPING_OR_INVISIBLE.sub(r"\1", text)
 
 

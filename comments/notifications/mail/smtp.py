@@ -36,7 +36,7 @@ def fault(server: setting_values.Smtp) -> str:
 
 
 class SmtpClient:
-    """Sends messages to a server, all in one session as long as the session lasts.
+    """Sends messages to a server, and reuses one session as long as the session lasts.
 
     Use the client in a `with` statement.
     """
@@ -49,7 +49,8 @@ class SmtpClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The server has already accepted the messages, so errors on closing are ignored.
+        # The server has already accepted the messages, so errors while closing the session are
+        # ignored.
         if self._session is not None:
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 self._session.quit()

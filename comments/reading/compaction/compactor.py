@@ -27,8 +27,8 @@ Every unreferenced bucket is written before the next compaction's switch, and th
 deletes the bucket before it clears any flag. A bucket's key is never reused. No step trusts the
 clock of another machine.
 
-The first compaction of a thread includes all listed rows. Rows that a release without the flag
-wrote are flagged first and then treated like the others. When a row has a new sort hash, or when a
+The first compaction of a thread includes all listed rows. Rows from releases without the flag are
+first flagged and then treated like all other rows. When a row has a new sort hash, or when a
 rebuild was requested (`rebuilding`), the next compaction also includes all listed rows and ignores
 the old directory. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
 

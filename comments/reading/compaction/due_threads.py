@@ -58,7 +58,7 @@ def _wait(thread: str, now: datetime) -> float:
 
 
 def seconds_left(times: Sequence[datetime | None], now: datetime) -> float:
-    """Return the seconds until rows with these deadlines are due, or infinity without rows."""
+    """Return the seconds until rows with these deadlines are due, or infinity if there are none."""
     # Rows from older releases have no deadline and are due immediately.
     known = [time for time in times if time is not None]
     if len(known) < len(times) or len(times) >= backlog.FOLD_ROWS:

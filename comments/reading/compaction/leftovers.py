@@ -17,7 +17,7 @@ from comments.store.models import bucket_rows, comment_rows, conversion, schema
 
 T = TypeVar("T")
 
-AT_ONCE = 100  # Rows or buckets per transaction
+AT_ONCE = 100  # Maximum number of rows or buckets per transaction
 _OWNER = "compactor"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -108,7 +108,7 @@ def _expire(thread: str, now: datetime) -> int:
 
 
 def first_expiry(replaced: Iterable[buckets.ReplacedRanking]) -> datetime | None:
-    """Return the time at which the first of these rankings expires, or None without rankings."""
+    """Return the time at which the first of these rankings expires, or None if there are none."""
     return min((old.until for old in replaced), default=None)
 
 

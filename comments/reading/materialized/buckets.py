@@ -70,7 +70,7 @@ class ChangedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def entry(self) -> ListedEntry:
-        """Return the row as an entry of the listed thread."""
+        """Return this row as a listed row."""
         return ListedEntry(self.sort_hash, self.id, self.revision, self.json)
 
 
@@ -159,7 +159,7 @@ class Bucket(msgspec.Struct, frozen=True, dict=True):
 
 
 class Directory(msgspec.Struct, frozen=True, dict=True):
-    """A directory and derived values.
+    """A directory and values that are derived from it.
 
     `version` is the token of the attempt that wrote the directory.
 
@@ -188,12 +188,12 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def rows_to_clear(self) -> dict[str, Clearing]:
-        """Return the compacted rows that were flagged when the directory was written, by id."""
+        """Return, by id, the compacted rows that were flagged when the directory was written."""
         return {mark.id: mark for mark in self.content.clearing}
 
     @functools.cached_property
     def compacted_revisions(self) -> dict[str, int]:
-        """Return the revisions at which flagged rows were compacted, by id."""
+        """Return, by id, the revisions at which flagged rows were compacted."""
         return {mark.id: mark.revision for mark in self.content.clearing}
 
     def has_compacted(self, comment_id: str, revision: int) -> bool:
@@ -212,7 +212,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def roots(self) -> dict[str, int]:
-        """Return the position of each discussion's first row among all bucket rows, by its hash."""
+        """Return, by hash, the position of each discussion's first row among all bucket rows."""
         return {
             root: before + place
             for line, before in zip(self.lines, self.before, strict=False)
@@ -292,7 +292,7 @@ def _roots(
 ) -> Iterator[tuple[str, int]]:
     open_root = root_of(scheme, previous)
     for place, entry in enumerate(entries):
-        # Most rows are below the open root, so their hashes need not be parsed.
+        # Most rows are below the root of the previous row, so their hashes need not be parsed.
         if open_root and entry.sort_hash.startswith(open_root):
             continue
         open_root = root_of(scheme, entry.sort_hash)

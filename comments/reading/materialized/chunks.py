@@ -85,7 +85,7 @@ def _pieces(view: merged_view.View, low: str, high: str) -> Iterator[Piece]:
 def _runs(
     directory: buckets.Directory, low: str, high: str
 ) -> Iterator[tuple[str, str, str, Mapping[str, int]]]:
-    """Yield each piece's range, its bucket's key, and the descendant counts after its end."""
+    """Yield each piece's range, its bucket's key, and the descendant counts after the range."""
     lines = directory.lines
     if not lines:
         yield low, high, "", {}

@@ -31,7 +31,7 @@ from comments.threads import thread_terms
 
 T = TypeVar("T")
 # The fields with which a comment's row records the state of the buckets; the delta cannot correct a
-# mismatch in them.
+# mismatch in these fields.
 OF_BUCKETS = frozenset({"shelved", "page sort_hash"})
 
 

@@ -47,7 +47,7 @@ def newest_change(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -
 
 
 def merge(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[buckets.ChangedEntry]:
-    """List the rows that differ from the buckets: tail rows, replaced by newer delta rows."""
+    """List the rows that differ from the buckets: the tail rows, updated with the delta rows."""
     marks = {mark.id: mark for mark in directory.content.tail}
     for row in rows:
         entry, known = row.entry, marks.get(row.entry.id)
@@ -89,7 +89,7 @@ def row_from(record: records.Comment, message: Any) -> DeltaRow:
 
 
 def flagged_rows(name: records.ThreadName) -> Iterator[DeltaRow]:
-    """Read the rows with a set `unfolded` flag."""
+    """Read the rows whose `unfolded` flag is set."""
     return map(row_of, reads.fetch(_flagged_query(name)))
 
 

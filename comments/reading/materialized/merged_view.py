@@ -206,8 +206,8 @@ class View:
     def at(self, ranges: Sequence[range]) -> Iterator[buckets.ListedEntry]:
         """Yield the rows at these positions in reading order, range by range.
 
-        Positions count from 0 and must be below `total`. All necessary buckets are loaded in one
-        call, and no others.
+        Positions count from 0 and must be below `total`. All necessary buckets, and no other
+        buckets, are loaded in one call.
         """
         stretches = [self._stretch(positions) for positions in ranges]
         if self._lines:
@@ -223,7 +223,7 @@ class View:
             yield from itertools.islice(rows, skipped, skipped + len(wanted))
 
     def _stretch(self, wanted: range) -> tuple[int, int, int]:
-        """Return the first line of a range, its end, and the rows to skip in the first line."""
+        """Return a range's first and end lines, and how many rows to skip in the first line."""
         lines = range(max(1, len(self._lines)))
         first = bisect.bisect_right(lines, wanted.start, key=self._before_line) - 1
         last = bisect.bisect_left(lines, wanted.stop, key=self._before_line)

@@ -77,7 +77,7 @@ def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
 def terms(name: records.ThreadName) -> records.ThreadTerms:
     """Return the thread's terms, at most a minute old.
 
-    If the thread has ever been compacted, this needs no reads beyond those of a view.
+    If the thread has ever been compacted, this function needs no reads beyond those of a view.
     """
     return thread_terms.get(name, HOLDINGS.get().directory(name).terms)
 

@@ -17,7 +17,7 @@ The directory is read before the probe, so the probe is never older than the dir
 valid only together with its directory; the two together show the thread as of the probe's moment. A
 probe is reused only if this process has committed nothing to the thread since the probe started,
 and only if the caller accepts the probe's age, counted from its start. Rows are used at the
-revision that the probe found, or at a later one.
+revision that the probe found, or at a later revision.
 """
 
 import threading
@@ -55,7 +55,7 @@ def seconds() -> float:
 
 
 class KeptDirectory(msgspec.Struct, frozen=True):
-    """A directory with its head, the time before it was read, the thread's terms and its probe."""
+    """A directory with its head, the time before the read, the thread's terms and the probe."""
 
     directory: buckets.Directory
     page: first_page.FirstPage | None
@@ -95,7 +95,7 @@ class RecentProbe(msgspec.Struct, frozen=True):
 
 
 class _AtHand(threading.local):
-    """The result of this OS thread's last probe, kept until the end of its request."""
+    """The result of this OS thread's last probe, kept until the end of the request."""
 
     name: records.ThreadName | None = None
     kept: KeptDirectory | None = None
@@ -159,7 +159,7 @@ class Holdings:
         self._at_hand.probed = None
 
     def probe(self, name: records.ThreadName, kept: KeptDirectory, age: float) -> Mapping[str, int]:
-        """Return the revisions of the rows that differ from the directory, by comment id.
+        """Return, by comment id, the revisions of the rows that differ from the directory.
 
         The result is at most `age` seconds old.
 
@@ -245,7 +245,7 @@ class Holdings:
         return rows
 
     def load_buckets(self, name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
-        """Return buckets by key, and load missing ones in one call.
+        """Return buckets by key, and load missing buckets in one call.
 
         Raises:
             directories.DirectoryOutdated: a bucket has been replaced.

@@ -34,7 +34,7 @@ _log = logging.getLogger("flatthread")
 
 
 def begin(group: str = "") -> None:
-    """Make all files private that this process creates from now on."""
+    """From now on, make every new file of this process private."""
     os.umask(_GROUP_UMASK if group else _UMASK)
 
 
@@ -106,7 +106,7 @@ def _restrict(path: Path, gid: int) -> bool:
 
 
 def _intended_mode(mode: int, *, has_group: bool) -> int | None:
-    """Return the intended mode of a file or folder, or None for a link or anything else."""
+    """Return the intended mode of a file or folder, or None for a link or any other type."""
     if stat.S_ISDIR(mode):
         return _GROUP_FOLDER if has_group else _FOLDER
     if stat.S_ISREG(mode):

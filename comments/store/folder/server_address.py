@@ -1,4 +1,4 @@
-"""Note the address of the running server in the data folder.
+"""Record the address of the running server in the data folder.
 
 This module owns the file `address` in the data folder: one line with the local URL and, if the
 server has a public URL, one line with that URL. Commands read this file to print links to the
@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 _NAME = "address"
-_PATIENCE = 10.0  # Seconds for a local server on a busy machine to answer
+_PATIENCE = 10.0  # Seconds that a local server on a busy machine may take to answer
 
 
 def note(folder: Path, url: str, public: str = "") -> None:
@@ -29,7 +29,7 @@ def note(folder: Path, url: str, public: str = "") -> None:
 
 
 def find(folder: Path) -> str:
-    """Return the noted address, preferably the public one, or "" if no server answers there."""
+    """Return the noted address, preferably the public address, or "" if no server answers there."""
     with contextlib.suppress(OSError, ValueError):
         url, *public = (folder / _NAME).read_text(encoding="ascii").split()
         return [url, *public][-1] if _is_answering(url) else ""

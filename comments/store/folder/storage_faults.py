@@ -1,4 +1,4 @@
-"""Storage faults: what is wrong with the store's disk or data, and which folder it concerns.
+"""Detect storage faults: what is wrong with the store's disk or data, and in which folder.
 
 If waiting does not mend a fault, the embedded engine names the fault in the `reason` of its error.
 Such an error ends a call at once. Retries would only occupy threads that readers need, because a
@@ -38,7 +38,7 @@ class FaultRecord:
         self._logged: dict[str, float] = {}
 
     def fault_of(self, error: api.GoogleAPICallError) -> errors.StorageFault | None:
-        """Return the storage fault that an error reports, if it reports one, and log the fault."""
+        """Return the storage fault that an error reports, if any, and log the fault."""
         if error.reason not in _CODES:
             return None
         folder = str(Path((error.metadata or {}).get("path", "")).absolute().parent)

@@ -1,7 +1,7 @@
 """Add members to several sets and remove members, all in one transaction.
 
 The call costs the same reads and writes as one mark for each change (`membership`), except that
-each set is read only once. It makes two round trips, no matter how many members change.
+each set is read only once. The call makes two round trips, no matter how many members change.
 """
 
 import dataclasses

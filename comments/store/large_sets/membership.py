@@ -1,10 +1,10 @@
 """Store large sets of ids that change concurrently, such as the followers of a thread.
 
 This module owns the kind FollowerMark and the code that reads sets. A set consists of sorted
-segments of ids, which its entity names, and of marks that override the segments. To add or remove
-an id, a transaction reads the set's entity and writes one mark in the set's current *generation*.
-`set_compaction` closes a generation, merges its marks into new segments and switches the set
-to these segments.
+segments of ids, which the set's entity names, and of marks that override the segments. To add or
+remove an id, a transaction reads the set's entity and writes one mark in the set's current
+*generation*. `set_compaction` closes a generation, merges its marks into new segments and switches
+the set to these segments.
 
 A mark costs 2 reads and 1 write, or no write if the same mark exists. `contains` costs at most 5
 reads: the set, marks of two generations, a segment, and a segment of lines if the set has more
@@ -125,7 +125,7 @@ def make_mark(
     belongs: bool,
     asks: bool = False,
 ) -> Marked:
-    """Return the mark that changes a set, given its state and the stored mark, if there is one."""
+    """Return the mark that changes a set, given the set's state and the stored mark, if any."""
     key = set_rows.mark_key(name, at.generation, member)
     entry = set_rows.mark_entry(name, at.generation, belongs=belongs)
     if found is not None and found.entry == entry:
@@ -156,7 +156,7 @@ def contains(name: records.SetName, member: str) -> bool:
 def page(
     name: records.SetName, *, after: str = "", before: str | None = None, limit: int
 ) -> MemberPage:
-    """Return the next ids in a set after a position, in the order of ids, below `before`.
+    """Return the next ids in a set, after a position and below `before`, in the order of ids.
 
     Each page shows the set at a single moment. Positions are ids, so compactions between two pages
     do not matter: no id is returned twice, and an id that belongs to the set throughout is
@@ -190,7 +190,7 @@ def count(name: records.SetName) -> int:
 
 
 def count_within(name: records.SetName, *, after: str = "") -> int:
-    """Count the ids in a set after an id, like `count`, but inside a snapshot.
+    """Count the ids in a set that come after an id, like `count`, but inside a snapshot.
 
     The function also reads the segment that contains the place of `after`.
     """
@@ -237,7 +237,7 @@ def pointer_from(row: set_rows.FollowerListRow | None) -> Pointer:
 
 
 def marks(name: records.SetName, at: Pointer, *, after: str = "") -> Iterator[segments.Mark]:
-    """Yield, in the order of ids, the marks after an id that are not yet in the segments."""
+    """Yield the marks that the segments do not include yet, after an id and in the order of ids."""
     marked = marks_of(name, at.folded + 1, after=after)
     if at.is_closed:
         return segments.overlaid(marked, marks_of(name, at.generation, after=after))

@@ -122,7 +122,7 @@ def _weight(each: str) -> int:
 def _count_reaching(run: Sequence[str], most: int) -> int:
     """Return how many ids, starting with the first, are needed to reach `most` bytes.
 
-    If all ids together are smaller than `most`, return their number.
+    If all ids together are smaller than `most`, return the number of all ids.
     """
     sums = itertools.accumulate(map(_weight, run))
     return 1 + next((place for place, total in enumerate(sums) if total >= most), len(run) - 1)

@@ -27,7 +27,7 @@ class Cache(Generic[K, V]):
 
     Args:
         most: the maximum sum of all sizes, in any unit that the callers agree on.
-        seconds: the maximum age of a value; None to keep it until it is evicted.
+        seconds: the maximum age of a value, or None to keep values until they are evicted.
     """
 
     def __init__(self, most: int, seconds: float | None = None) -> None:

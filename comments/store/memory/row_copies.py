@@ -3,14 +3,14 @@
 The copied rows decide about posts: a site's settings, and its policy, rules and bans. With the
 copies, most posts and pages read none of these rows from the store.
 
-The embedded engine gives each entity a version. Asking for this version costs a hundredth of a
-post. Other stores cannot tell without a read whether an entity has changed, so on these stores, the
-age of a copy decides whether it is used.
+The embedded engine gives each entity a version. Asking for this version costs a hundredth of what a
+post costs. Other stores cannot tell without a read whether an entity has changed, so on these
+stores, the age of a copy decides whether it is used.
 
 On the embedded engine, `current` returns what was stored when it was called or later. On other
-stores, the result is at most `RECENT` seconds old. `get` returns a copy that is at most `GLANCE`
-or, on other stores, `LONGEST` seconds old. A copy that was read before a change by this process is
-not kept.
+stores, the result is at most `RECENT` seconds old. On the embedded engine, `get` returns a copy
+that is at most `GLANCE` seconds old. On other stores, the copy is at most `LONGEST` seconds old. A
+copy that was read before a change by this process is not kept.
 """
 
 import time

@@ -31,7 +31,7 @@ class AccountRow(schema.StoredRow):
 
 
 class IdentityRow(schema.StoredRow):
-    """A name, an address or a person at a provider that identifies exactly one account."""
+    """An identifier of exactly one account: a name, an address, or a person at a provider."""
 
     account = schema.text(required=True)
 
@@ -70,7 +70,7 @@ class TicketRow(schema.StoredRow):
 
 
 class SiteKeysRow(schema.StoredRow):
-    """The keys with which a site signs tokens for its readers, as JSON."""
+    """The keys, as JSON, with which a site signs tokens for its readers."""
 
     keys = schema.text(default="[]")
 

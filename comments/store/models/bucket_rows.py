@@ -12,9 +12,9 @@ class BucketDirectoryRow(schema.StoredRow):
 
     `version` is the token of the attempt that wrote the directory. A directory that is too large
     for one entity continues in the Bucket entities listed in `parts`. `head` is the thread's first
-    page (see `first_page`); rows from older releases have none. `due` is the time from which the
-    oldest ranking that the directory replaced may be deleted. `terms` is a copy of a part of the
-    thread (`thread_terms`).
+    page (see `first_page`); rows from older releases have none. `due` is the earliest time at which
+    a ranking that the directory replaced may be deleted. `terms` is a copy of some of the thread's
+    fields (`thread_terms`).
     """
 
     version = schema.text(required=True)
@@ -26,13 +26,13 @@ class BucketDirectoryRow(schema.StoredRow):
 
 
 class BucketRow(schema.StoredRow):
-    """Consecutive comments of a thread as readers get them. Written only once; see `buckets`."""
+    """Consecutive comments of a thread as readers get them, written only once (see `buckets`)."""
 
     content = schema.blob()
 
 
 class RankingRow(schema.StoredRow):
-    """A thread's discussions in order of votes. Written only once; see `ranking`."""
+    """A thread's discussions in order of votes, written only once (see `ranking`)."""
 
     content = schema.blob()
 

@@ -16,7 +16,7 @@ ERASED = ""
 
 
 class SiteRow(schema.StoredRow):
-    """A website. `digits`, `width` and `levels` are the scheme of its sort hashes.
+    """A website. `digits`, `width` and `levels` define the scheme of the site's sort hashes.
 
     `levels` is 0 in rows from releases that did not store it. `reshaped` is true if `site rescheme`
     has set the scheme. The levels are then not compared with SORT_HASH_LEVELS.
@@ -89,10 +89,10 @@ class CommentRow(schema.StoredRow):
     equal the thread's categories, except while a change of categories is in progress. `unfolded`
     flags a change that no directory contains yet; `fold_by` is the change's compaction deadline, or
     None for rows without the flag. `shelved` is true if the directory contained the comment as
-    listed when the flag was last cleared. `rewrites` is true if a bucket may contain text that this
-    change removed. `moved` is true if buckets may contain the comment at a different sort hash.
-    `shape` is the thread's `shape` for which the place was computed. `former_slugs` contains the
-    slugs of earlier shapes, oldest first.
+    listed when the flag was last cleared. `rewrites` is true if a bucket may contain text that the
+    flagged change removed. `moved` is true if buckets may contain the comment at a different sort
+    hash. `shape` is the thread's `shape` for which the place was computed. `former_slugs` contains
+    the slugs of earlier shapes, oldest first.
 
     Text: `text_revision` is the revision of the text if votes have raised `revision` since then,
     and otherwise None. `brought` is the thread data that was posted with the comment, as JSON

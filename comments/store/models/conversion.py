@@ -207,7 +207,7 @@ def case_from_message(entity: Any) -> records.Case:
 
 
 def projected_time(value: Any) -> datetime | None:
-    """Return a datetime from a projection, which contains microseconds, or None if it is unset."""
+    """Return a datetime from a projection's microseconds, or None if the property is unset."""
     if value.WhichOneof("value_type") != "integer_value":
         return None
     return _EPOCH + timedelta(microseconds=value.integer_value)

@@ -1,7 +1,7 @@
 """Define the kinds and keys for counters of threads, sites, authors, categories and days.
 
-A row's `numbers` property is a JSON object that maps names to numbers. The numbers are counted by
-the transaction of a change, by an event or by a recount.
+A row's `numbers` property is a JSON object that maps names to numbers. A number is updated by the
+transaction of a change, by the delivery of an event, or by a recount.
 
 Key names separate their parts with "/", so the "/" in a nested category is stored as U+001F. All
 other characters of categories sort after U+001F. A Category row is therefore directly followed by
@@ -30,9 +30,9 @@ class CounterRow(schema.StoredRow):
     The first shard also has `shards`, the number of shards that readers must add up, and `mended`,
     the number of recounts that corrected the numbers. `site` is the counted thread's site, or ""
     for the numbers of a site. `lately` is the number of posts counted in this shard since `began`,
-    if there is a limit. Only rows of sites have `listings`, which contains the comment counts of
-    many threads (`thread_counts`), and `declared`, which contains the site's declared counters as
-    JSON (`declarations`).
+    if the number of posts is limited. Only rows of sites have `listings`, which contains the
+    comment counts of many threads (`thread_counts`), and `declared`, which contains the site's
+    declared counters as JSON (`declarations`).
     """
 
     scope = schema.string(required=True)
@@ -224,7 +224,7 @@ _Row = CounterRow | ParticipationRow | StandingRow | CategoryRow | DayRow | Appe
 
 
 def numbers_of(row: _Row | None) -> Numbers:
-    """Return a row's numbers; they are empty if there is no row."""
+    """Return a row's numbers, which are empty if there is no row."""
     return {} if row is None else decode(row.numbers)
 
 

@@ -4,7 +4,7 @@ from comments.domain import records
 from comments.store.models import comment_rows, schema
 
 FIRST = " "  # Key names of threads begin with a site id.
-FOLLOWER = "Follower"  # The kind of the parent keys of the rows. No entity has this kind.
+FOLLOWER = "Follower"  # The kind of the rows' parent keys. No entity has this kind.
 
 
 class FollowRow(schema.StoredRow):

@@ -15,7 +15,7 @@ TIME = "timestamp_value"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Property(Generic[T]):
-    """The declaration of a property. `field` is the field of a Value that contains its values."""
+    """A property's declaration; `field` is the Value field that contains the property's values."""
 
     field: str
     is_indexed: bool
@@ -23,7 +23,7 @@ class Property(Generic[T]):
     is_repeated: bool = False
     default: Any = None
 
-    if TYPE_CHECKING:  # In a row, the attribute is the value.
+    if TYPE_CHECKING:  # In a row, an attribute contains its property's value.
 
         def __get__(self, row: Any, kind: Any = None) -> T: ...
         def __set__(self, row: Any, value: T | None) -> None: ...
@@ -108,7 +108,7 @@ class StoredRow:
     LISTS: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls) -> None:
-        """Register the class under its kind. Rows without a value get the default."""
+        """Register the class under its kind, and set the defaults of its properties."""
         cls.KIND = cls.__name__.removesuffix("Row")
         cls.COLUMNS = {
             name: column for name, column in vars(cls).items() if isinstance(column, Property)

@@ -7,7 +7,7 @@ so every set has these kinds.
 from comments.domain import records
 from comments.store.models import schema
 
-_GENERATION = 10  # Digits
+_GENERATION = 10  # Number of digits
 
 
 class FollowerListRow(schema.StoredRow):

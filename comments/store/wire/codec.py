@@ -20,7 +20,7 @@ from comments.store.models import schema
 Entity = entity_types.Entity.pb()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_LONGEST_INDEXED = 1500  # Bytes (Datastore's limit)
+_LONGEST_INDEXED = 1500  # Maximum bytes (Datastore's limit)
 
 
 class _Shape(NamedTuple):

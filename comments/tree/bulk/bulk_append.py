@@ -36,9 +36,9 @@ def append_imported(
 ) -> Imported:
     """Append comments from another system's export to threads, in the given order.
 
-    New comments come after the existing ones, and begin with `revision`. An answered comment must
-    be in the store, or precede its replies in `nodes`. Existing comments are not changed, except
-    that a comment that an undo has erased gets its content back in its old place. Replies to
+    New comments come after the existing comments, with the revision `revision`. An answered comment
+    must be in the store, or precede its replies in `nodes`. Existing comments are not changed,
+    except that a comment that an undo has erased gets its content back in its old place. Replies to
     retracted or held comments are allowed; these comments are then listed as tombstones.
 
     Each thread must be given only once, and all threads belong to one site. One lookup reads the
@@ -154,7 +154,7 @@ class _Part:
             self.thread.state = self._given.state.value
             if self._given.kept is not None:
                 _keep_thread(self.thread, self._given, self._given.kept)
-            # Only the import that creates a thread sets this, so an undo need not restore it.
+            # Only the import that creates a thread sets `active`, so an undo need not restore it.
             dates = (node.created for node in self._given.nodes)
             self.thread.active = self._given.newest or max(dates, default=self.thread.created)
         else:
@@ -162,7 +162,7 @@ class _Part:
         self.scheme = conversion.scheme_of(self.thread, scheme)
 
     def append(self) -> None:
-        """Place the nodes that are not stored yet, and restore those that an undo erased."""
+        """Place the nodes that are not stored yet, and restore the comments that an undo erased."""
         brought = naming.encode(naming.Brought(self._given.title, self._given.url))
         for node in self._given.nodes:
             stored = self.rows.get(node.id)
@@ -225,7 +225,7 @@ class _Part:
     def restore(
         self, row: comment_rows.CommentRow, node: records.ImportedComment, brought: str
     ) -> None:
-        """Give an erased comment its content again, in the place that it kept for its replies."""
+        """Restore an erased comment's content, in the place that it kept for its replies."""
         was_listed = row.listed
         row.status, row.source, row.brought = node.status.value, node.source, brought
         row.body, row.html, row.renderer = node.body, node.html, node.renderer
@@ -236,7 +236,7 @@ class _Part:
         row.edited, row.listed = node.edited, was_listed or node.status is Status.APPROVED
         if node.kept is not None:
             _keep_comment(row, node)
-            # Without early votes, all others are only counted.
+            # These votes were not stored early, so votes beyond `VOTES_AT_ONCE` are only counted.
             self._count_votes(row, node.kept.votes[:VOTES_AT_ONCE])
         self.changed[node.id] = self.added[node.id] = None
         touch(row, was_listed=was_listed)

@@ -39,7 +39,7 @@ from comments.tree.visibility import Changed
 
 AT_ONCE = 50  # Maximum number of comments in a transaction, each with up to six rows.
 
-Answered = Mapping[str, Collection[str]]  # The comments that answer a comment, by its id.
+Answered = Mapping[str, Collection[str]]  # Answers to a comment, by the comment's id.
 
 
 class Removal(NamedTuple):
@@ -63,7 +63,7 @@ class Removal(NamedTuple):
 
 
 def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
-    """Erase the imported comments among these, in the current transaction.
+    """Erase the imported comments among these comments, in the current transaction.
 
     Each comment loses its text, author, votes, pin and source. An erased comment stays listed as a
     tombstone while a listed comment is below it. Comments that are already erased do not change.
@@ -118,7 +118,7 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
 
 
 def answers(name: records.ThreadName) -> dict[str, set[str]]:
-    """Return a thread's comments that comments other than their children answer, with answers."""
+    """Return a thread's comments that are answered by non-children, and these answers."""
     by_comment: dict[str, set[str]] = {}
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
     for message in reads.walk(reads.Query("Comment", where=where, order=("__key__",))):
@@ -232,14 +232,14 @@ class _ThreadErasure:
         self._changed.append((before, row))
 
     def _has_listed_below(self, row: comment_rows.CommentRow) -> bool:
-        """Return whether a comment below a row stays listed. Decide on replies before their row.
+        """Return whether a comment below a row stays listed; check replies before their row.
 
         Stored rows that this transaction unlists do not count.
         """
         return _has_below(row, self._unlisted, (("listed", "=", True),))
 
     def _name(self) -> None:
-        """Name the thread after another comment if its naming comment is erased; remove pins."""
+        """If the naming comment is erased, name the thread after another; also remove pins."""
         # Name the thread first: the naming comment is counted under the categories that it sets.
         named = naming.follow(self.name, self._changed)
         threads = [row for row in named if isinstance(row, comment_rows.ThreadRow)]
@@ -371,7 +371,7 @@ def _has_below(
 
 
 def _first(name: records.ThreadName, without: Collection[str]) -> comment_rows.CommentRow | None:
-    """Read the first comment of a thread that is not among these."""
+    """Read a thread's first comment that is not among these comments."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)),),
@@ -385,7 +385,7 @@ def _first(name: records.ThreadName, without: Collection[str]) -> comment_rows.C
 
 
 def _rows_with_votes(rows: Sequence[comment_rows.CommentRow]) -> list[comment_rows.CommentRow]:
-    """Return the comments that have votes, or may have uncounted ones."""
+    """Return the comments that have votes, or may have uncounted votes."""
     due = reads.get_multi([vote_rows.votes_due_key(row.key.id()) for row in rows])
     return [
         row

@@ -23,7 +23,7 @@ from comments.tree.values import Recategorized, RenderedText, TreePlace
 
 
 def compaction_writes(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
-    """Clear the flags of comments that a directory contains, for `compactor`.
+    """For `compactor`, clear the flags of comments that a directory contains.
 
     `seen` maps each id to the revision in the directory and whether the directory lists the
     comment. A comment that has changed since that revision keeps its flag.
@@ -100,7 +100,7 @@ def rerendering_writes(comment_id: str, text: RenderedText, *, now: datetime) ->
 def repair_writes(
     name: records.ThreadName, places: Sequence[TreePlace]
 ) -> tuple[ownership.Writes, ...]:
-    """Write rebuilt places, counters and texts, and flag the rows for compaction, for `repair`.
+    """For `repair`, write rebuilt places, counters and texts, and flag the rows for compaction.
 
     Skip rows that have changed since they were read.
     """
@@ -137,9 +137,9 @@ def repair_writes(
 def thread_repair_writes(
     name: records.ThreadName, child_count: int, pins: Sequence[str]
 ) -> tuple[ownership.Writes, ...]:
-    """Raise the thread's root counter to at least `child_count` and add pins, for `repair`.
+    """For `repair`, raise the thread's root counter to at least `child_count`, and add pins.
 
-    The directory's copy of the thread's terms becomes equal to the thread.
+    The directory's copy of the thread's terms becomes equal to the thread's own terms.
     """
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None:
@@ -154,7 +154,7 @@ def thread_repair_writes(
 
 
 def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Recategorized:
-    """Count comments under their thread's current categories, for the job `recategorize`.
+    """For the job `recategorize`, count comments under their thread's current categories.
 
     Readers see no change, so the revision stays the same and no compaction is needed.
     """

@@ -52,7 +52,7 @@ def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> 
 
 
 def run_to_end(name: records.ThreadName, *, now: datetime) -> int:
-    """Finish a thread's change of categories if one has begun; return how many comments moved."""
+    """If a change of a thread's categories has begun, finish it; return how many comments moved."""
     moved = 0
     while (more := step(name, now=now)) is not None:
         moved += more

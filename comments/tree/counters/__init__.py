@@ -10,8 +10,8 @@
 
 Entry points: `in_transaction` (a thread's numbers, exact at any moment), `from_events` (all other
 numbers, counted exactly once from events), `totals` (the numbers that readers get), `statistics`,
-`leaderboard`, `counter_repair`; for declared counters, `declarations`, `declared_counts` (counted
-from events too) and `declared_reports`.
+`leaderboard`, `counter_repair`; for declared counters, `declarations`, `declared_counts` (also
+counted from events) and `declared_reports`.
 
 A row without numbers is deleted: an author who retracts their last comment in a thread leaves no
 trace there.

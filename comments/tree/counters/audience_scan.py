@@ -12,14 +12,14 @@ thread are exact. Authors without an approved comment belong to no audience.
 The cost is known before a scan, from the counters of the scopes:
 
 - Ranges of Appearances and Standings are read by keys only, at one read for each page of ids.
-- A Participation also exists for an author whose comments are all pending or refused, so a scan
-  needs its numbers and costs one read for each author in the thread.
+- A Participation also exists for an author whose comments are all pending or refused. A scan
+  therefore reads the numbers of Participations, at one read for each author in the thread.
 - Finding out the cost takes one read for each category, site and day with comments, and for each
   1,000 authors of a thread. Days without commenters are not scanned.
 
 A scan and the counters from which its cost is known are read at one moment, in a read-only
 transaction. A scan ends a range only at a page that is not full, so its result does not depend on
-the counters, except that it omits scopes whose counters say that nobody takes part.
+the counters, except that it omits scopes whose counters show no commenters.
 """
 
 import heapq
@@ -41,7 +41,7 @@ MOST = statistics.MOST  # Maximum number of authors in one page
 _PAGE = 300  # Maximum number of ids that a store returns at once
 _SMALLEST_PAGE = 20
 _BUFFERED = 150_000  # Maximum number of ids in memory, about 15 MB; many ranges get smaller pages
-_COUNTED_AT_ONCE = 1_000  # Number of a thread's authors that are counted for one read
+_COUNTED_AT_ONCE = 1_000  # Number of a thread's authors that one read can count
 _LAST = "\U0010ffff"
 
 
@@ -61,8 +61,8 @@ class AudienceMember(msgspec.Struct, frozen=True):
 class ScanCost(msgspec.Struct, frozen=True):
     """The cost of a scan: its rows, and the reads that Datastore bills.
 
-    The number of reads applies if the store returns full pages. The number includes the reads that
-    find out the cost.
+    The number of reads is correct only if the store returns full pages. The number includes the
+    reads that find out the cost.
     """
 
     rows: int
@@ -209,7 +209,7 @@ def _scan(plan: _Plan, after: str = "") -> Iterator[tuple[str, int]]:
 
 
 def _range(scope: counting.Scope, mask: int, after: str, page: int) -> Iterator[tuple[str, int]]:
-    """Yield the authors in a scope after the given one, in order."""
+    """Yield the authors in a scope that come after the author `after`, in order."""
     read = _participants if scope.kind == "thread" else _keys
     while True:
         names, last = read(scope, after, page)

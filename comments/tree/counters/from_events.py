@@ -61,7 +61,7 @@ def event_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
             for change in event.changes
         )
     )
-    # The rows of the sites are needed for their declared counters too.
+    # The rows of the sites are also needed for the sites' declared counters.
     sums = {counting.site_scope(site): {} for site in declared_counts.sites(events)} | sums
     spoken = dict(itertools.chain.from_iterable(map(_speakers, events)))
     added = _writes_with_rows(sums, spoken)
@@ -148,7 +148,7 @@ def _site_writes(
     numbers: counter_rows.Numbers,
     listings: Mapping[str, int] | None,
 ) -> ownership.Writes:
-    """Return the writes for a website's numbers, and for its threads' counts if they change.
+    """Return the writes for a website's numbers, and for its threads' counts if these change.
 
     A site's row is kept even without numbers, because it also stores the number of corrections.
     """

@@ -16,7 +16,7 @@ PACE = timedelta(minutes=10)
 
 
 def share(most: int, shard: int, count: int) -> int:
-    """Return a shard's share of a number; the shares of all `count` shards add up to it."""
+    """Return a shard's share of a number; the shares of all `count` shards add up to the number."""
     whole, rest = divmod(most, count)
     return whole + (shard < rest)
 

@@ -2,9 +2,10 @@
 
 The counters of a quiet thread are one row. When an aborted transaction runs again, it uses a
 different shard. If there is only one shard, the writer changes its shard as soon as there are
-several. The process keeps that shard for the same writer. Its writers therefore use different
-shards, and not the shard of the process that did not abort. After such a commit, the counters are
-spread over more shards; when the thread is quiet again, the shards are merged into one.
+several. The process keeps that shard for the same writer. The process's writers therefore use
+different shards, and not the shard of the process that did not abort. When the transaction then
+commits, the counters are spread over more shards. When the thread is quiet again, the shards are
+merged into one.
 
 Invariant: The thread's row and its first shard both store the number of shards, and one commit
 writes both, so readers read every shard in which a writer counts
@@ -229,7 +230,7 @@ def spread(name: records.ThreadName, count: int) -> None:
 def _rows(
     name: records.ThreadName, first: counter_rows.CounterRow | None, count: int
 ) -> list[counter_rows.CounterRow]:
-    """Return the rows of `count` shards, given the first row, which contains the stored number."""
+    """Return the rows of `count` shards, given the first row, which says how many are stored."""
     stored = 1 if first is None else first.shards or 1
     keys = [counter_rows.thread_counter_key(name, shard) for shard in range(1, stored)]
     known = dict(enumerate([first, *(reads.get_multi(keys) if keys else ())]))

@@ -1,7 +1,8 @@
 """Store the comment counts of many threads in few rows, for pages that list threads.
 
-A thread's own counter is exact at any moment, but counting fifty threads from it reads fifty rows.
-These rows contain the same numbers for all threads of a website, by the digest of the thread:
+A thread's own counter is exact at any moment, but reading the counters of fifty threads takes fifty
+reads. These rows contain the same numbers for all threads of a website, by the digest of the
+thread:
 
     Counter "site/{site}#0"       group 0, together with the website's own numbers
     Counter "threads/{site}#n"    groups 1 to 7
@@ -46,7 +47,7 @@ BEHIND = 10.0  # Seconds for which changes by other processes may be missing in 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _NUMBER = re.compile(r"-?[0-9]+")
 _TRIES = 3
-# The number of groups of a website; 0 if its rows cannot be used.
+# The number of groups of a website, or 0 if the website's rows cannot be used.
 _GROUPS = per_process.PerProcess(lambda: caches.Cache[str, int](10_000, seconds=60.0))
 # Websites whose rows a delivery found incomplete.
 _INCOMPLETE = per_process.PerProcess(set[str])
@@ -96,7 +97,7 @@ def group_of(digest: str, groups: int) -> int:
 def of_threads(site: str, threads: Sequence[str]) -> dict[str, int] | None:
     """Return the number of listed comments for each thread, given the threads' key names.
 
-    Return None if the website's rows are not complete or if it has too many threads.
+    Return None if the website's rows are not complete or if the website has too many threads.
     """
     known = _GROUPS.get()
     digests = {thread: counting.thread_digest(thread) for thread in threads}
@@ -174,7 +175,7 @@ def addition_writes(
 
 
 def _listings(rows: Mapping[int, Any], groups: int) -> dict[int, Listings]:
-    """Decode rows. A lost row, like one from before a loss of group 0, has no numbers."""
+    """Decode rows. A lost row has no numbers, nor does a row from before group 0 was lost."""
     known = {group: _of(row) for group, row in rows.items()}
     return {
         group: listing if listing.groups == groups else Listings(groups)

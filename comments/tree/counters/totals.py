@@ -58,10 +58,10 @@ def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, counter_ro
 def listed_counts(site: str, thread_ids: Sequence[str]) -> list[int]:
     """Return the number of comments that readers see in each thread.
 
-    The numbers come from few rows for many threads, to which deliveries add soon after a change
-    (`thread_counts`). Threads that this process has just changed are read from their own counters,
-    so that authors see their own comments counted. If there are only a few threads, all of them are
-    read from their own counters.
+    The numbers come from a few rows for many threads (`thread_counts`), which deliveries update
+    soon after a change. Threads that this process has just changed are read from their own
+    counters, so that authors see their own comments counted. If there are only a few threads, all
+    of them are read from their own counters.
     """
     names = [records.ThreadName(site, thread_id) for thread_id in thread_ids]
     keys = [comment_rows.thread_key_name(name) for name in names]
@@ -114,7 +114,7 @@ class AuthorTotals(NamedTuple):
 def best_authors(
     site: str, limit: int, *, after: tuple[int, str] | None = None
 ) -> list[AuthorTotals]:
-    """Return a website's authors with the highest scores, using one query, or two with `after`.
+    """Return a website's authors with the highest scores, using one query (two with `after`).
 
     `after` contains the score and the alias of the last known author. Authors without an approved
     comment are left out.

@@ -114,7 +114,7 @@ class UncountedPage:
             return (None,) * len(self.rows)
         if self.listing.level is None:
             return tuple(range(before + 1, before + 1 + len(self.rows)))
-        # The next sibling follows directly after the subtree of the previous one.
+        # The next sibling follows directly after the subtree of the previous sibling.
         steps = (1 + count for count in replies[: len(self.rows) - 1])
         return tuple(itertools.accumulate(steps, initial=before + 1)) if self.rows else ()
 
@@ -307,7 +307,7 @@ def _last_skipped(listing: _Listing, offset: int) -> tuple[object, ...]:
         limit=2,
     )
     messages = list(reads.fetch(query))
-    # Without a comment after the skipped ones, the page would be empty.
+    # Without a comment after the skipped comments, the page would be empty.
     if len(messages) < 2:  # noqa: PLR2004
         raise beyond_the_end(_count(listing))
     last = messages[0].properties
@@ -318,7 +318,7 @@ def _last_skipped(listing: _Listing, offset: int) -> tuple[object, ...]:
 
 
 def beyond_the_end(total: int) -> errors.BadInput:
-    """Return the error about an offset that skips all comments of a thread."""
+    """Return the error for an offset that skips all comments of a thread."""
     return errors.BadInput("offset", "beyond-the-end", total=total)
 
 

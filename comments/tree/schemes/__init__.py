@@ -1,1 +1,1 @@
-"""Change the scheme of a thread, which decides its sort hashes."""
+"""Change the scheme of a thread, which determines the thread's sort hashes."""

@@ -6,9 +6,9 @@ tree, so a thread can be moved to any number of levels and back.
 Rules:
 
 1. **Parent.** A reply is stored below the comment that it answers. If that comment is on the
-   deepest level, the reply is stored as its sibling. If the answered comment is not in the thread,
-   the stored parent takes its place.
-2. **Order.** Comments that were siblings keep their order. Otherwise siblings are ordered by date,
+   deepest level, the reply is stored as that comment's sibling. If the answered comment is not in
+   the thread, the stored parent takes its place.
+2. **Order.** Comments that were siblings keep their order. Otherwise, siblings are ordered by date,
    but a reply always comes after the comment that it answers. In a tie, the previous reading order
    decides. Posts and imports number comments in the same order, so a thread gets the order that it
    would have had under the new scheme from the beginning.
@@ -46,7 +46,7 @@ class NewPlace(NamedTuple):
 
 
 def places(scheme: sorthash.Scheme, rows: Mapping[str, records.Comment]) -> dict[str, NewPlace]:
-    """Return the place of each comment of a thread, by id.
+    """Return the place of each comment of a thread, by comment id.
 
     Raises:
         errors.Conflict: links form a cycle (`repair` corrects such a thread), or a comment has more
@@ -77,7 +77,7 @@ def places(scheme: sorthash.Scheme, rows: Mapping[str, records.Comment]) -> dict
 
 
 def needed_root_count(placed: Mapping[str, NewPlace]) -> int:
-    """Return the smallest counter of roots that leaves all numbers of roots unused."""
+    """Return the smallest value of the root counter that is above all numbers of roots."""
     return max((place.number + 1 for place in placed.values() if place.parent is None), default=0)
 
 

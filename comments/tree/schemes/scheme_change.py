@@ -30,8 +30,8 @@ from comments.threads.comment_flags import AT_ONCE, OWNER
 from comments.tree.counters import in_transaction
 from comments.tree.schemes import reshaping
 
-# Maximum bytes of one commit. Datastore's limit is 10 MiB; the rest is for the counters and the
-# journal.
+# Maximum bytes of one commit. Datastore's limit is 10 MiB; the difference is left for the counters
+# and the journal.
 MOST_BYTES = 9 << 20
 MOST_SLUGS = 50  # Maximum number of former slugs of a comment
 _PLACE = (

@@ -11,9 +11,9 @@ additional costs.
             `position` is the time at which a process last began to work on it
 
 A delivery reads the declarations in the transaction that counts its events. A new counter therefore
-counts exactly the events from its declaration on. The job `declared_backfill` adds the comments
-from before. Each generation is used only once. A changed counter gets a new generation, and a
-removed generation is never written again, so the job can delete its numbers.
+counts exactly the events that follow its declaration. The job `declared_backfill` adds the comments
+that existed before. Each generation is used only once. A changed counter gets a new generation, and
+a removed generation is never written again, so the job can delete its numbers.
 """
 
 from collections.abc import Callable
@@ -136,7 +136,7 @@ def remove(site: str, name: str, *, now: datetime) -> None:
 
 
 def row_writes(row: counter_rows.CounterRow, known: SiteDeclarations) -> ownership.Writes:
-    """Write a website's declarations into the row of its numbers."""
+    """Write a website's declarations into the row with the website's numbers."""
     row.declared = msgspec.json.encode(known).decode()
     return ownership.Writes(counter_rows.OWNER, put=(row,))
 

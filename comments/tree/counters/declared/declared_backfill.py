@@ -1,7 +1,7 @@
-"""Count existing comments in new declared counters, and delete the numbers of removed ones.
+"""Count existing comments in new declared counters, and delete the numbers of removed counters.
 
 The process that declares a counter runs this job for the counter's website. If the process ends
-before the job does, another process continues the job (`finish`). A recount compares complete
+before the job ends, another process continues the job (`finish`). A recount compares complete
 counters in the same way.
 
 In one snapshot, the job compares the stored numbers with the expected numbers: the sums over all
@@ -30,7 +30,7 @@ from comments.store import reads, transactions
 from comments.store.models import conversion
 from comments.tree.counters.declared import declarations, declared_counts
 
-AT_ONCE = 100  # Maximum number of numbers per transaction.
+AT_ONCE = 100  # Maximum number of stored numbers per transaction.
 PATIENCE = timedelta(minutes=10)  # Time for a process to finish before another process takes over.
 _TRIES = 5  # Maximum attempts, because other processes may correct the same numbers.
 

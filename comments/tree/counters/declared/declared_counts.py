@@ -1,16 +1,16 @@
 """Maintain the numbers of declared counters, in the transaction that marks events as counted.
 
-A change affects at most `declared_counters.MOST_CATEGORIES` numbers of each counter with its old
-state and as many with its new state, and an event may contain many changes. Amounts that do not fit
-into the commit of a delivery become a separate event, of the kind DECLARED. This event repeats the
-changes. Its detail is the name of the last number to which they have been added. Only the numbers
-after that name, in the order of their names, must still be counted. If such an event does not fit
-into one commit either, the next event of this kind replaces it.
+For its old state, a change affects at most `declared_counters.MOST_CATEGORIES` numbers of each
+counter, and for its new state as many again. An event may contain many changes. Amounts that do not
+fit into the commit of a delivery become a separate event, of the kind DECLARED. This event repeats
+the changes. Its detail is the name of the last number to which they have been added. Only the
+numbers after that name, in the order of their names, must still be counted. If such an event does
+not fit into one commit either, the next event of this kind replaces it.
 
-Each change is added once to each number: the commit that adds it also deletes the event, or
-replaces it with one that begins after the last number. One commit writes at most `outbox.MOST_ROWS`
-rows of counters, including all other counters. Only numbers of declared generations are written
-(`declarations`).
+Each change is added exactly once to each number, because the commit that adds the change also
+deletes the event, or replaces it with an event that begins after the last number. One commit writes
+at most `outbox.MOST_ROWS` rows of counters, including all other counters. Only numbers of declared
+generations are written (`declarations`).
 """
 
 import dataclasses
@@ -103,7 +103,7 @@ def _last_of(event: outbox.Event) -> str:
 
 
 def addition_writes(sums: Mapping[tuple[str, str], int]) -> ownership.Writes:
-    """Add to numbers, by site and name. A number that becomes 0 has no row."""
+    """Add amounts to numbers, by site and name. A number that becomes 0 has no row."""
     keys = [declared_rows.declared_key(site, name) for site, name in sums]
     stored = reads.get_multi(keys) if keys else []
     put, gone = [], []

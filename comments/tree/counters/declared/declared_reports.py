@@ -57,7 +57,8 @@ class CountFilter(msgspec.Struct, frozen=True):
         """Return the filter with the canonical name of the category.
 
         Raises:
-            errors.BadInput: the filter is not valid, or the counter does not count by its keys.
+            errors.BadInput: the filter is not valid, or the counter does not count by the filter's
+            keys.
         """
         if self.under and CounterKey.CATEGORY not in declaration.by:
             raise errors.BadInput("under", "not-counted-by", value="category")
@@ -119,7 +120,7 @@ def _next_numbers(
 
 
 def _range(counter: DeclaredCounter, wanted: CountFilter) -> tuple[str, str]:
-    """Return the range of the wanted numbers' names; the second bound is excluded."""
+    """Return the range of names of the wanted numbers; the second bound is excluded."""
     if wanted.under:
         return declared_counters.subtree(wanted.under)
     if CounterKey.CATEGORY in counter.declaration.by:
