@@ -1,4 +1,4 @@
-"""Move data in and out: import from other systems, undo imports, export sites, personal data.
+"""Move data in and out: import from other systems, undo imports, export sites and personal data.
 
 Each module in `formats` reads one format and yields the records defined in `import_source`;
 `parsing` contains the readers of XML, JSON, CSV and SQLite that the formats share. `checking` reads

@@ -62,8 +62,8 @@ class SourceComment(msgspec.Struct, frozen=True):
     """A comment from the other system, with its text (`body`) unchanged.
 
     `account` identifies the author in the other system and is empty for a guest. `up` and `down`
-    are the numbers of votes. With `kept`, the comment keeps its place; if `kept` contains its
-    author's id, the comment keeps that too.
+    are the numbers of votes. With `kept`, the comment keeps its place; if `kept` contains the
+    author's id, the author keeps that id.
     """
 
     system: str

@@ -16,7 +16,7 @@ class ImportedFile(NamedTuple):
 
 
 def digest(path: Path) -> str:
-    """Return a digest of a file's bytes, by which imports of the same file are recognized."""
+    """Return a digest of a file's bytes; a second import of the same file has the same digest."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -24,6 +24,6 @@ def digest(path: Path) -> str:
 def untrusted_digest(path: Path) -> str:
     """Return the digest of an export of Flatthread that is not trusted.
 
-    It differs from `digest`, because an import that trusts the file stores other values.
+    This digest differs from `digest`, because an import that trusts the file stores other values.
     """
     return f"untrusted-{digest(path)}"

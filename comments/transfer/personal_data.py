@@ -161,7 +161,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
         subscriptions.end_of(name, author, now=now)
     followed = _unfollow(author, site, now)
     is_done = max(len(writings), len(cast), followed) <= AT_ONCE
-    if is_done:  # Only at the end: replies to comments that are left would fill the inbox again
+    if is_done:  # Last, because replies to the remaining comments would fill the inbox again
         for name in _sites(site):
             inbox.erase(name, author)
     if is_done and account is not None and len(written) == len(writings) and not _is_known(author):

@@ -1,4 +1,4 @@
-"""Work that runs by itself, and care for the store: compaction, delivery, backups, repair.
+"""Background work, and maintenance of the store: compaction, delivery, backups and repair.
 
 The entry points are `scheduler`, which decides what is due and in which order, and `wiring`, which
 lists a process's event handlers and channels. `background_worker`, cron and commands call the

@@ -14,8 +14,8 @@ nothing, because the store needs it anyway.
 
 Correctness does not depend on the tasks: within about a minute, cron's sweep finds all work for
 which no task was enqueued. No request waits longer than `WITHIN` for a task to be enqueued. After a
-failure, the process enqueues no tasks for `REST` seconds or for as long as the service requests, so
-a service that hangs delays only one request.
+failure, the process enqueues no tasks for `REST` seconds, or for as long as the service requests. A
+service that hangs therefore delays only one request.
 
 Many commits share one task. A task's name consists of its path and the end of a time span of a few
 seconds. The task runs at the end of the span, after all commits that any instance makes within the

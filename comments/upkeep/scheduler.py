@@ -3,10 +3,10 @@
 The scheduler compacts threads that are due and records the time of each switch by this process's
 monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
 unreferenced buckets. The scheduler also compacts large sets (`set_compaction`) and counts votes
-(`cast_vote`), neither of which needs a second step. It runs the undos of imports in parts, between
-which other work goes on, and continues an undo as soon as the compactions that it waits for are
-cleared. The scheduler delivers the process's own events
-shortly after their commit. A sweep delivers the events of processes that have ended (`dispatcher`).
+(`cast_vote`), neither of which needs a second step. The scheduler runs undos of imports in parts,
+so that other work can run in between, and continues an undo as soon as the compactions for which
+the undo waits are cleared. The scheduler delivers the process's own events shortly after their
+commit. A sweep delivers the events of processes that have ended (`dispatcher`).
 
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
 App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls
@@ -137,7 +137,7 @@ class Scheduler:
         return message_sender.serve(self.now, within=within, reach=self.reach)
 
     def waiting_messages(self) -> dead_letters.Waiting:
-        """Count pending and dead letters, and return the age of the oldest pending letter too."""
+        """Count pending and dead letters, and return the age of the oldest pending letter."""
         return dead_letters.count_waiting(self.now())
 
     def due_names(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
@@ -329,8 +329,8 @@ def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
 def settle_counters(now: datetime) -> int:
     """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
-    This function also continues, for a limited time, unfinished recategorizations, upgrades, moves
-    to other schemes, and jobs for declared counters.
+    This function also does a limited part of the unfinished recategorizations, upgrades, moves to
+    other schemes, and jobs for declared counters.
     """
     recategorize.finish(now=now)
     declared_backfill.finish(now=now)
@@ -379,8 +379,7 @@ def rebuild_whole(
     """Rebuild threads from their comments now; `wait` has the same meaning as in `compact_whole`.
 
     Raises:
-        errors.Overloaded: see `compact_whole`. The next compaction rebuilds the threads that are
-        left.
+        errors.Overloaded: see `compact_whole`. The next compaction rebuilds the other threads.
     """
     for name in names:
         rebuilding.request(name)

@@ -1,4 +1,4 @@
-"""A checked import: a file that was read and checked completely, before anything is stored.
+"""A checked import: a file that was read and checked completely before anything is stored.
 
     with checked_import.plan(format.read, path, site=site, scheme=scheme, secret=secret) as plan:
         show(plan.report)
@@ -36,7 +36,7 @@ class CheckedImport:
 
     This object owns a temporary file, so use it in a `with` statement.
 
-    With `keeps_ids`, the file is a trusted export of Flatthread. Its comments keep their ids,
+    With `keeps_ids`, the file is a trusted export of Flatthread. The comments keep their ids,
     except those whose id belongs to a comment of another site (`settle_ids`).
     """
 
@@ -182,9 +182,9 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
 ) -> CheckedImport:
     """Read and check a whole export without storing anything. Author ids are derived with `secret`.
 
-    `unit` is what the reader counts in the file (`format_registry.Format`). `mapping` moves pages
-    to other addresses (`page_mapping`). This function calls `progress` with the number of units
-    that were read since the previous call.
+    `unit` names what the line numbers in the report count (`format_registry.Format`). `mapping`
+    moves pages to other addresses (`page_mapping`). This function calls `progress` with the number
+    of units that were read since the previous call.
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.

@@ -1,7 +1,7 @@
 """Find posts that an export contains twice because their author clicked twice.
 
-A post is doubled if an earlier post has the same author, text, state, thread and parent, and is
-older by at most `WINDOW`. The same short text ("+1") at another time is a different post. Posts
+A post is doubled if it is at most `WINDOW` later than a post with the same author, text, state,
+thread and parent. The same short text ("+1") at another time counts as a different post. Posts
 without an author or a text, deleted posts, and posts whose times seem to be mere dates never count
 as doubled. A post that has votes, an edit or a pin is never left out.
 """
@@ -17,7 +17,7 @@ from comments.transfer import import_source
 from comments.transfer.checking import write_order
 
 WINDOW = timedelta(seconds=10)
-_DIGEST = 8  # Bytes; a collision would also need the same parent and time
+_DIGEST = 8  # Bytes; a collision matters only if parent and time are the same
 
 
 class DoubledPosts:
@@ -63,7 +63,7 @@ class DoubledPosts:
     def on_other_pages(
         self, nodes: Iterable[write_order.Node]
     ) -> Iterator[tuple[write_order.Node, str]]:
-        """Yield each post that an earlier page contains with the same time, and that page."""
+        """Yield each post that an earlier page has with the same time, and yield that page."""
         first: dict[tuple[bytes, datetime], str] = {}
         for node in nodes:
             likeness = self._likeness.get(node.id)

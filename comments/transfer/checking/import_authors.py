@@ -23,7 +23,7 @@ from comments.transfer.checking import import_report
 GUEST = "Guest"
 _NOT_AT_END = " \u200d"  # A blank, and the character that joins two emoji.
 _INVISIBLE = {"Cc", "Cs", "Zl", "Zp"}  # Categories: controls, lone surrogates, line separators
-# The maximum number of authors in memory. When there are more, all of them are dropped.
+# The maximum number of authors in memory. When there are more, all of them are dropped from memory.
 MOST = 10_000
 _MAX_EMAIL = 254  # Characters; RFC 5321 limits an address in an envelope to this length.
 

@@ -77,7 +77,7 @@ class ImportBatch:
     def _write_count(
         self, thread: source_pages.PlannedThread, node: write_order.Node | None
     ) -> int:
-        # Because of the preorder, a parent is in the same batch or is an ancestor of its first
+        # Comments are in preorder, so a parent is in the same batch or is an ancestor of its first
         # comment.
         of_thread = 0 if self._contains(thread) else _OF_THREAD
         if node is None:

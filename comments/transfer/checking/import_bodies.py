@@ -7,7 +7,7 @@ import msgspec
 from comments.domain.text import imported_html, rendering, sanitizing
 from comments.transfer.import_source import Markup
 
-# Characters in mixed text for which its HTML can differ from that of Markdown.
+# If mixed text contains one of these, its HTML can differ from that of Markdown.
 _MIXED = ("<", "\n", "\r")
 
 

@@ -1,11 +1,10 @@
 """First pass of an import: read and check the whole file without storing anything.
 
-The file is refused (`errors.BadImport`, with the line) if any part is ambiguous or invalid;
-examples are an invalid date, an invalid id and a text that is too long. Faults that can be
-corrected without losing a comment are corrected and noted. A comment becomes a root if its parent
-is missing or in a different thread, and a cycle of replies is cut at its earliest comment. A post
-that was sent twice is imported once. `comment_conversion` converts the comments, and `source_pages`
-names their threads.
+The file is refused (`errors.BadImport`, with the line) if any part of it is ambiguous or invalid,
+such as an invalid date or a text that is too long. Faults that can be corrected without losing a
+comment are corrected and noted. A comment becomes a root if its parent is missing or in a different
+thread, and a cycle of replies is cut at its earliest comment. A post that was sent twice is
+imported once. `comment_conversion` converts the comments, and `source_pages` names their threads.
 
 Ids, links and dates are kept in memory; the texts are in a temporary file (`spool`).
 """

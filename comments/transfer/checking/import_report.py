@@ -10,7 +10,7 @@ from comments import errors
 # The maximum number of characters in a note. Exports contain text that strangers typed, so notes
 # are cut off.
 _LONGEST = 300
-# The maximum number of notes listed per kind; further notes are only counted.
+# The maximum number of notes that are listed per kind; further notes are only counted.
 _SHOWN = 20
 # The maximum number of line numbers shown for a kind that is summarized in one line.
 _SUMMED = 3
@@ -96,9 +96,9 @@ class Tally(msgspec.Struct):
 class ImportReport:
     """What the first pass finds in a file: the notes, and the tallies by kind and text.
 
-    Remarks that can apply to every comment of a file are only counted, in `tallies`. `unit` is the
-    unit in which notes give places in the file, such as "line". `statuses` counts the comments that
-    will be stored, and `empty_pages` are the addresses of pages without comments.
+    Remarks that can apply to every comment of a file are only counted, in `tallies`. `unit` names
+    what the line numbers in notes count, such as "line". `statuses` counts the comments that will
+    be stored, and `empty_pages` are the addresses of pages without comments.
     """
 
     def __init__(self, file: str, unit: str) -> None:
@@ -174,7 +174,7 @@ def _summary(kind: str, notes: Sequence[Note], unit: str) -> str:
 
 
 def _line_numbers(unit: str, first: Sequence[int], count: int) -> str:
-    """Format the first line numbers of a tally of `count` items."""
+    """Format the first line numbers of `count` notes."""
     places = ", ".join(map(str, first))
     return f"{unit}{'s' if count > 1 else ''} {places}{', ...' if count > _SUMMED else ''}"
 

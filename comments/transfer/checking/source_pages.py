@@ -27,7 +27,7 @@ class PlannedThread(msgspec.Struct, frozen=True):
 
     `links` are the addresses of the thread's pages in the file, and `newest` is the time of its
     newest comment. A thread that comes from an export of Flatthread (`kept`) may have no comments.
-    `copies` says, by thread, how many of this thread's comments that thread contains too.
+    `copies` contains, for each other thread, how many comments both threads have.
     """
 
     name: records.ThreadName
@@ -70,7 +70,7 @@ class SourcePages:
         return self._pages.get(key)
 
     def name_of(self, page: SourceThread) -> str | None:
-        """Return the thread id of a page with comments; None if the page and they are left out."""
+        """Return the thread id of a page with comments; None if the page is left out with them."""
         if page.key not in self._names:
             name = self._names[page.key] = self._thread_id(page)
             if name is not None:
@@ -78,7 +78,7 @@ class SourcePages:
         return self._names[page.key]
 
     def hold(self, page: SourceThread) -> None:
-        """Remember that approved comments of a hidden page became pending."""
+        """Record that approved comments of a hidden page became pending."""
         self._held.add(page.key)
 
     def finish(self) -> None:

@@ -10,7 +10,7 @@ deepest level is dated before the comment that it replies to, the reply is writt
 date allows, but after that comment. The comments of an export of Flatthread keep the order of the
 file.
 
-The comments are written in preorder. In preorder, an interrupted import leaves no gaps that a later
+The comments are written in preorder. An interrupted import therefore leaves no gaps that a later
 run would fill out of order.
 """
 
@@ -34,8 +34,8 @@ class Node:
     this one replies to; None if that link was cut. Siblings are ordered by `rank` first.
 
     `number` and `above` are the number and the parent that the comment had in the Flatthread
-    installation that exported it. If they do not fit the new order, the comment is `displaced`.
-    `more` is the number of vote rows that are stored with the comment.
+    installation that exported it. If the number or parent does not fit the new order, the comment
+    is `displaced`. `more` is the number of vote rows that are stored with the comment.
     """
 
     id: str
@@ -77,7 +77,7 @@ def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
     """Return the nodes of one thread in writing order.
 
     The nodes must include every node that any `answers` names, and must not contain a cycle. If the
-    numbers of some nodes do not fit this order, those nodes are marked as displaced, and all nodes
+    numbers of some nodes do not fit this order, those nodes are marked as displaced. Then all nodes
     of the thread lose their numbers.
     """
     children = _by_tree_parent(nodes, levels)

@@ -27,9 +27,9 @@ _LEVEL = 6
 
 @contextlib.contextmanager
 def create(path: Path) -> Iterator[Output]:
-    """Open a file for writing, and give it its name if the `with` block ends without an error.
+    """Open a file for writing; the file gets its name if the `with` block ends without an error.
 
-    If the name ends in ".gz", the file is packed with gzip.
+    If the name ends in ".gz", the file is compressed with gzip.
 
     Raises:
         errors.ExportFailed: the file cannot be written, or another process is writing it.
@@ -55,7 +55,7 @@ def create(path: Path) -> Iterator[Output]:
 
 @contextlib.contextmanager
 def _packing(raw: IO[bytes], *, is_gzip: bool) -> Iterator[Output]:
-    """Pack what is written with gzip, or pass it on unchanged."""
+    """Compress what is written with gzip, or pass it on unchanged."""
     if not is_gzip:
         yield raw
         return

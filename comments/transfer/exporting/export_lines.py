@@ -125,7 +125,7 @@ class ThreadLine(msgspec.Struct, frozen=True, tag="thread", tag_field="kind", om
     """A thread.
 
     `policy` is empty if the thread follows the site's policy. `own` lists the fields that a
-    moderator set; the thread has all other fields from the comment `named_by`.
+    moderator set; all other fields come from the comment `named_by`.
     """
 
     id: str
@@ -152,14 +152,14 @@ class ExportedAuthor(msgspec.Struct, frozen=True, omit_defaults=True):
 class CommentLine(msgspec.Struct, frozen=True, tag="comment", tag_field="kind", omit_defaults=True):
     """A comment.
 
-    `parent` is the comment above this one in the tree, `reply_to` the comment that it answers, and
-    `number` its number among its siblings. `slug` is the path of these numbers, and `former_slugs`
-    are slugs of earlier trees.
+    `parent` is the comment above this one in the tree, `reply_to` is the comment that this one
+    answers, and `number` is this comment's number among its siblings. `slug` consists of the
+    numbers on the path from the root, and `former_slugs` are slugs of earlier trees.
 
     `text` is the text as its author wrote it. `html` is present only if this release no longer has
     the renderer that made it; importers ignore it.
 
-    `up` and `down` are the numbers of votes; `votes` contains the votes of known voters by author
+    `up` and `down` are the numbers of votes; `votes` contains the votes of known voters, by author
     id. `stood` is the status before the last decision, and `judged` is the time of that decision.
     `page` is null if it is unknown, and omitted if it equals the thread's title, address and
     categories.

@@ -3,7 +3,7 @@
     def write(lines: Iterator[export_lines.Line]) -> None: ...
     site_contents.read(site, write, choices=choices, secret=secret, now=now)
 
-Threads are read in the order of their key names, which is the order of their ids except that ids of
+Threads are read in the order of their key names. This is the order of their ids, except that ids of
 more than 500 bytes come first. The comments of a thread are read in reading order, so a parent
 precedes its replies.
 

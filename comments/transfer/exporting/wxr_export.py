@@ -14,8 +14,8 @@ Texts are written as the sanitized HTML that readers see. WXR has no place for e
 votes of single voters; `flatthread_up` and `flatthread_down` are the total numbers of votes.
 
 No text is empty, because Isso's importer fails on an empty text. No two posts have the same path
-and query: Isso identifies a page by path and query only, and its importer fails on a second post
-with the same ones. No two posts have the same title and date, because WordPress would treat them as
+and query. Isso identifies a page only by path and query, and its importer fails on a second post
+that has the same. No two posts have the same title and date, because WordPress would treat them as
 one post. A post is dated before its comments, because otherwise WordPress would show it as written
 after them.
 """
@@ -153,9 +153,9 @@ class _Document:
         )
 
     def _link(self, thread: export_lines.ThreadLine) -> str:
-        """Return the address of a thread's page; for a page that Isso could confuse, with its id.
+        """Return the address of a thread's page; if Isso could confuse it, include the thread's id.
 
-        Isso does not distinguish hosts, so only pages on the site's own hosts keep their addresses.
+        Isso ignores hosts, so only pages on the site's own hosts keep their addresses unchanged.
         """
         hosts = {host: scheme for scheme, _, host in (o.partition("://") for o in self._origins)}
         scheme = hosts.get(thread.id.partition("/")[0])
@@ -265,7 +265,7 @@ def _escape(text: str) -> str:
 def _valid_text(text: str) -> str:
     """Replace characters that XML does not allow, and turn carriage returns into line feeds.
 
-    XML parsers do the same with carriage returns.
+    XML parsers treat carriage returns in the same way.
     """
     return _INVALID.sub("\ufffd", text).replace("\r\n", "\n").replace("\r", "\n")
 

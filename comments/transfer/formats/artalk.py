@@ -35,7 +35,7 @@ _LEFT_OUT = {
     "badge_name": "badges",
     "badge_color": "colors of badges",
 }
-# A flag that is not set counts as no data.
+# An unset flag counts as no data.
 _FLAGS_LEFT_OUT = {
     "is_collapsed": "marks of collapsed comments",
     "is_verified": "marks of verified authors",
@@ -62,7 +62,7 @@ def _records(path: Path) -> Iterator[Fields]:
 
 
 def _address(fields: Fields, *, has_sites: bool) -> str:
-    """Return the address of a comment's page; only a path if the file has only one site."""
+    """Return the address of a comment's page, or its path if the file has only one site."""
     key = fields.required_text("page_key")
     if key.startswith(_WEB) or not has_sites:
         return key

@@ -11,7 +11,7 @@
                      "isModerator", "createdTime"}]}
 
 `url` is the address of the comment, so its part before "#" is the address of the page. The format
-omits false flags and zeros. Where there is no time, it writes a time in year 1. Earlier versions of
+omits false flags and zeros. For a missing time, it writes a time in year 1. Earlier versions of
 Comentario wrote the format of Commento (`commento`).
 
 The commenters come after the comments, so the file is read twice, once for each list.

@@ -10,10 +10,9 @@
 `host`, `websiteUrl` and `avatarUrl` instead of `url`, `domain`, `link` and `photo`. Comentario 3
 has a different format (`comentario`).
 
-The file lists a commenter once per comment, and all commenters come after the comments, so the file
-is read twice. Commento replaces the text of a deleted comment with "[deleted]". Most versions
-export only this text, and not the field `deleted`. Commento++ writes "undefined" where a guest has
-no address, link or photo.
+The file lists commenters after the comments, one for each comment, so it is read twice. Commento
+replaces the text of a deleted comment with "[deleted]". Most versions export only this text but not
+the field `deleted`. Commento++ writes "undefined" where a guest has no address, link or photo.
 """
 
 from collections.abc import Iterator

@@ -89,7 +89,7 @@ def _items(
 def _untrusted_comment(
     given: import_source.SourceComment, made: datetime
 ) -> import_source.SourceComment:
-    """Return a comment with its place and thread data, but without votes, decisions and the like.
+    """Return a comment with its place and thread data, but without votes and decisions.
 
     `made` is the time of the export.
     """
@@ -116,7 +116,7 @@ def _corrections(given: import_source.SourceComment) -> Iterator[import_source.C
 
 
 def _omissions(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
-    """Yield what a line of an untrusted file has besides threads and comments, and how much."""
+    """Yield what a line of an untrusted file contains besides threads and comments, with counts."""
     match line:
         case export_lines.SettingsLine():
             yield "settings, so enter them again", 1

@@ -16,10 +16,10 @@ _HEAD = 1 << 16  # Bytes at the start of a file that `recognize` reads.
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A format. `unit` is the unit in which the report and errors give places in its files.
+    """A format. `unit` names what the line numbers in reports and errors count.
 
-    The beginning of a file in this format contains all of one tuple of `marks`. If `marks` is
-    empty, the format's module decides.
+    A file in this format contains, at its beginning, all texts of at least one tuple in `marks`. If
+    `marks` is empty, the format's module decides.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Format(msgspec.Struct, frozen=True):
         return any(all(mark in head for mark in group) for group in self.marks)
 
 
-# The order matters for `recognize`: the first format that recognizes a file is taken.
+# The order matters: `recognize` returns the first format that recognizes a file.
 FORMATS = (
     Format(
         "artalk", "Artalk JSON (Artrans)", "comment", ((b'"page_key"', b'"content"', b'"nick"'),)
@@ -69,8 +69,7 @@ FORMATS = (
     Format("valine", "Valine JSON", "comment"),
     Format("waline", "Waline JSON", "comment"),
     Format("wordpress", "WordPress WXR", marks=((b"<rss", b"wordpress.org/export/"),)),
-    # This format comes last, because other files can also have fields with the names that it
-    # expects.
+    # This format comes last, because files of other formats can have the same field names.
     Format("generic", "JSON lines or CSV"),
 )
 NAMES = tuple(entry.name for entry in FORMATS)

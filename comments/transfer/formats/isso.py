@@ -6,7 +6,8 @@
 
 `uri` is the path of a page. `mode` is 1 for published, 2 for pending and 4 for deleted comments,
 which keep their place. Times are seconds since 1970. Databases of old versions have no column
-`notification`. Reports identify a comment by its id, so that it can be found in the database.
+`notification`. Reports show the id of a comment instead of a line number, so that the comment can
+be found in the database.
 
 Isso stores names, addresses and websites as escaped HTML. It stores texts as they were typed: as
 Markdown, in which most versions allow HTML. Texts that Isso itself imported from Disqus or

@@ -6,8 +6,8 @@
      "locator":{"site", "url"}, "score", "votes":{"user's id": true}, "voted_ips", "time",
      "edit":{"time", "summary"}, "pin", "delete", "title", "imported"}
 
-The first line describes users and pages; each further line is a comment. `orig` is the Markdown
-that the author typed; remark42 allows HTML in it and shows line ends as line breaks. Comments that
+The first line describes users and pages; all other lines are comments. `orig` is the Markdown that
+the author typed; remark42 allows HTML in it and shows line ends as line breaks. Comments that
 remark42 itself imported, and those of old versions, have only `text`, which is HTML. Some versions
 stored `orig` with escaped HTML; for these comments, `text` is read.
 
@@ -152,7 +152,7 @@ def _leave_out(fields: Fields, user: Fields, edit: Fields) -> None:
 
 
 def _body(fields: Fields) -> tuple[str, Markup]:
-    """Return the text as the author typed it if it is known, otherwise as remark42 showed it."""
+    """Return the text as the author typed it if known, otherwise as remark42 displayed it."""
     typed, shown = fields.text("orig"), fields.text("text")
     if shown and (not typed or _ESCAPES.search(typed)):
         return shown, Markup.HTML
@@ -160,7 +160,7 @@ def _body(fields: Fields) -> tuple[str, Markup]:
 
 
 def _votes(fields: Fields) -> tuple[int, int]:
-    """Return the numbers of votes up and down."""
+    """Return the number of upvotes and the number of downvotes."""
     score, votes = fields.score("score"), fields.inside("votes")
     up = sum(votes.is_true(name) for name in votes.names)
     down = len(votes.names) - up

@@ -5,11 +5,12 @@
      "pid": "", "rid": "", "isSpam": false, "ACL": {"*": {"read": true}},
      "insertedAt": {"__type": "Date", "iso": ""}, "createdAt": ""}
 
-`pid` is the answered comment, and `rid` is the root of its discussion. If the access list (`ACL`)
-of a comment does not let everyone read it, readers of Valine cannot see the comment, so it is held.
+`pid` is the answered comment, and `rid` is the root of its discussion. A comment is held if its
+access list (`ACL`) does not let everyone read it, because readers of Valine cannot see such a
+comment.
 
-Waline stores the same records with additional fields (`waline`). If Waline uses LeanCloud, its data
-can be exported there too, so this module also reads those fields.
+Waline stores the same records with additional fields (`waline`). If Waline stores its data in
+LeanCloud, the data can be exported there too, so this module also reads those fields.
 """
 
 import html

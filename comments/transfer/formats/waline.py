@@ -6,9 +6,10 @@
         "sticky": 1, "insertedAt": ""}],
       "Counter": [..], "Users": [..]}}
 
-A comment has the fields of a Valine comment (`valine`) and some more. Installations with an SQL
-database write ids as numbers and times without a zone. The table `Users` contains hashes of
-passwords, so none of it is imported; each comment contains its author's name and addresses.
+A comment has the fields of a Valine comment (`valine`) and some additional fields. Installations
+with an SQL database write ids as numbers and times without a zone. The table `Users` contains
+hashes of passwords, so the import does not use this table; each comment contains its author's name
+and addresses.
 """
 
 import re

@@ -1,9 +1,9 @@
 """The journal of imports: what each import added, and its progress.
 
 This module owns the kind ImportBatch and the Job rows of imports. Each file that is imported into a
-site has one journal. Each transaction that adds comments also writes what it added
-(`running_import`), so the journal is complete at every moment, and an undo (`import_undo`) removes
-exactly what the import added.
+site has one journal. Each transaction that adds comments also records them in the journal
+(`running_import`). The journal is therefore complete at every moment, and an undo (`import_undo`)
+removes exactly what the import added.
 
     Job          key: "import/{site id}/{import id}"; `position` is an Import as JSON
     ImportBatch  key: "{site id}/{import id}/{number of the batch}.{the first added comment}";
@@ -11,13 +11,13 @@ exactly what the import added.
                  After `TERM`, `import_undo.expire` deletes the row and erases the addresses of its
                  comments
 
-Invariant: A comment that is imported again after an undo gets a revision that it never had
-(`Import.revision`), so no process and no directory takes it for the deleted comment
+Invariant: A comment that is imported again after an undo gets a revision that the deleted comment
+never had (`Import.revision`), so no process and no directory confuses the two
 (test_repeated_imports.py::test_a_comment_that_is_imported_again_with_another_text_is_shown_with_it).
 
-While an import of a site is being undone, no import into this site begins, and while an import into
-a site runs, no undo begins. The numbers of processed comments are only displayed: a repeated import
-finds the stored comments itself (`import_writer`).
+No import into a site begins while an import of this site is being undone, and no undo begins while
+an import runs. The numbers of processed comments are only displayed. A repeated import does not
+rely on them, because it looks for the stored comments (`import_writer`).
 """
 
 import itertools
@@ -40,9 +40,9 @@ OWNER = "import_journal"
 _JOBS = "import/"
 _BEHIND = "\U0010ffff"
 LATE = 60  # Seconds without a write after which an import counts as interrupted.
-TERM: timedelta = retention.TERM  # An import can be undone for this time.
-_LONGEST_ID = 10  # Characters.
-_ROWS = 50  # Batches per query.
+TERM: timedelta = retention.TERM  # Time for which an import can be undone.
+_LONGEST_ID = 10  # Maximum number of characters.
+_ROWS = 50  # Maximum number of batches per query.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST = 100  # Maximum number of imports in a list.
 
@@ -104,7 +104,7 @@ class Import(msgspec.Struct, frozen=True):
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the estimated seconds until the import ends; None if they are not known yet."""
+        """Return the estimated number of seconds until the import ends; None if not known yet."""
         if self.resumed is None:
             return None
         elapsed = (self.at - self.resumed).total_seconds()
@@ -130,8 +130,8 @@ class Batch(msgspec.Struct, frozen=True):
 
     `closed` contains those of the new threads that were created closed. `settings` contains the
     policies and the moderators' fields that an export of Flatthread specifies for the new threads.
-    `is_erased` tells whether an undo has erased the comments. After that, each comment is either
-    deleted or left as a tombstone.
+    `is_erased` tells whether an undo has erased the comments. Each comment of an erased batch is
+    either deleted or left as a tombstone.
     """
 
     ids: tuple[str, ...]

@@ -28,8 +28,8 @@ from comments.tree.bulk import bulk_removal, job_writes
 
 VERB = "undo-import"
 SUBJECT = "import:"
-STEPS = 40  # Transactions per call in a server, so that its other work can run in between.
-_EXPIRED_AT_ONCE = 20  # Batches per query.
+STEPS = 40  # Transactions per call in a server, which must have time for other work too.
+_EXPIRED_AT_ONCE = 20  # Maximum number of batches per query.
 
 
 class UndoProgress(NamedTuple):
@@ -194,7 +194,7 @@ def unfinished_undos() -> list[records.ImportUndo]:
 
 
 def finish(*, now: datetime, steps: int = STEPS) -> bool:
-    """Continue every undo that has begun; return whether any of them has more to do at once."""
+    """Continue every undo that has begun; return whether any of them has more work to do now."""
     results = [go_on(undo.site, undo.id, now=now, steps=steps) for undo in unfinished_undos()]
     return any(result.is_left for result in results)
 
@@ -204,8 +204,8 @@ def expire(now: datetime) -> int:
 
     The addresses of imported authors are stored encrypted, like those of guests. `retention` erases
     the address of a guest some time after the comment was created. An imported comment may already
-    be older than that when it is stored, so its address is erased `import_journal.TERM` after the
-    import instead.
+    be older than that when it is stored. Its address is therefore erased `import_journal.TERM`
+    after the import.
 
     Return the number of batches that were processed.
 
@@ -227,7 +227,7 @@ def _expire(name: str, before: datetime) -> None:
         return
     batch = import_journal.decode_batch(row)
     if import_journal.get(*import_journal.import_of(name)).is_being_undone:
-        # The undo still needs the batch; it erases the addresses and deletes the batch itself.
+        # The undo still needs the batch. It erases the addresses and deletes the batch itself.
         row.at = None
         transactions.apply(import_journal.batch_writes(row, batch))
         return

@@ -10,9 +10,8 @@ Invariant: A transaction that adds comments also records them in the import's jo
 (`import_journal`) (test_import_journal.py::test_the_journal_contains_what_each_commit_added).
 
 Nothing is stored if a comment in the file is already stored in a different thread. Comments that
-already exist do not change, and neither do their votes: the votes on a comment are stored before or
-with the comment, and only if the comment does not exist yet. An import sends no mail and no
-webhooks.
+already exist do not change, and their votes do not change either: votes are stored before or with
+their comment, and only if the comment does not exist yet. An import sends no mail and no webhooks.
 """
 
 import functools
@@ -67,7 +66,7 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
 
     This function calls `progress` with the number of comments in each finished batch, and `told`
     with the events of each batch. The counters of the site and of its authors change when these
-    events are delivered. While the store is busy, the function retries; before each attempt it
+    events are delivered. While the store is busy, the function retries; before each attempt, it
     calls `wait` with the number of seconds to wait. `now` is the time of the import; `clock`
     returns the times that the progress records. `prepare` applies everything that a file contains
     besides comments, and records it in the journal.
@@ -131,7 +130,7 @@ def _try_repeatedly(step: Callable[[], T], wait: Callable[[float], None]) -> T:
 
 
 class _Run:
-    """The attempts to write one batch, and what those without a response may have added."""
+    """The attempts to write one batch, and what attempts without a response may have added."""
 
     def __init__(
         self,
@@ -159,8 +158,8 @@ class _Run:
                 self._runs[:] = earlier
             self._runs.append(imported)
 
-        # Imports and posts in the same thread take turns. A batch with several short threads does
-        # not wait for posts, because it would have to wait for all threads.
+        # Imports and posts in the same thread take turns. A batch with several threads does not
+        # take turns, because it would have to wait for all of them.
         first = self._batch[0].name
         line = f"{first.site}/{first.id}" if len(self._batch) == 1 else ""
         transactions.transaction(body, line=line)
@@ -214,7 +213,7 @@ def check(
     `progress` with 0 after each lookup.
 
     Raises:
-        errors.BadImport: comments in the file are already stored in other threads, or two of them
+        errors.BadImport: comments in the file are already stored in other threads, or two comments
             would get the same id.
         errors.UndoRunning: an earlier import is being undone, so stored comments will be removed.
     """

@@ -26,7 +26,7 @@ from comments.transfer.importing import import_journal, import_process
 
 PAUSE = 2.0  # Minimum seconds between two writes of the progress.
 _LONGEST_NAME = 200  # Maximum number of characters of a file's name.
-_ID_LENGTH = 10  # Characters.
+_ID_LENGTH = 10  # Number of characters.
 
 
 class RunningImport:
@@ -143,6 +143,6 @@ class RunningImport:
 
 
 def _id(site: str, file: ImportedFile, number: int) -> str:
-    """Return the id of the first, second, ... import of a file into a site."""
+    """Return the id of a file's first, second or later import into a site."""
     text = msgspec.json.encode((site, file.system, file.digest, number))
     return keyed_hashes.text(hashlib.sha256(text).digest())[:_ID_LENGTH]

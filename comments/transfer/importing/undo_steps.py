@@ -5,12 +5,12 @@ Each step is a transaction of bounded size:
 1. **Erase** all comments of the import (`bulk_removal.erase`). From each commit on, readers see a
    tombstone or nothing.
 2. **Delete** the rows of erased comments that no other comment needs (`bulk_removal.delete`), and
-   the directory of a thread without comments. A comment to which a person or a later import replied
-   stays, without its content, even if an undo later removes those replies. The last comment of a
-   thread cannot be deleted before a compaction, so an undo usually needs several calls of
-   `import_undo.go_on`.
-3. **End**: delete the batches of the journal, the threads that the import created and that have no
-   comments left, and the counters and audit log entries that the import added.
+   the directory of a thread without comments. If a person or a later import replied to a comment,
+   the comment stays, without its content, even if an undo later removes those replies. The last
+   comment of a thread cannot be deleted before a compaction, so an undo usually needs several calls
+   of `import_undo.go_on`.
+3. **End**: delete the batches of the journal; then delete the threads that the import created and
+   that have no comments left, and the counters and audit log entries that the import added.
 
 Invariant: Each step checks the stored rows, and the commit that removes comments also counts them,
 so any process can continue an undo at any step
@@ -48,7 +48,7 @@ Told = Callable[[Sequence[str]], None]
 
 
 class UndoSteps:
-    """One call's part of an undo.
+    """The part of an undo that one call does.
 
     `told` is called with the events of each step. `waiting` contains the threads whose last comment
     waits for a compaction, and `threads` contains all changed threads.
@@ -143,7 +143,7 @@ class UndoSteps:
                 cast_vote.count(due.key.id(), now=self._now)
 
     def _answers_in(self, names: set[records.ThreadName]) -> dict[str, set[str]]:
-        """Return comments in these threads that other comments than their children answer."""
+        """Return the comments in these threads to which others than their children reply."""
         self._answers = {
             name: self._answers[name] if name in self._answers else bulk_removal.answers(name)
             for name in names
@@ -221,7 +221,7 @@ class UndoSteps:
             runs.append(body())
 
         transactions.transaction(note)
-        # If the answer to a commit is lost, the next run finds nothing left to do.
+        # If the response to a commit is lost, the next attempt finds nothing left to do.
         removal = max(runs, key=lambda run: len(run.ids))
         self._told(removal.events)
         for event in removal.events:
@@ -238,7 +238,7 @@ def unchanged_counters(site: str, import_id: str) -> tuple[str, ...]:
 
 
 def stored_rows(ids: Sequence[str]) -> list[comment_rows.CommentRow]:
-    """Return those of these comments that are stored."""
+    """Return the rows of those comments that are stored."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     return [row for row in rows if row is not None]
 

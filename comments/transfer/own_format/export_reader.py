@@ -127,7 +127,7 @@ def _check_header(path: Path, line: source_files.Line | None) -> None:
 def _check_end(
     path: Path, number: int, end: export_lines.EndLine, numbers: Counter[str], digest: str
 ) -> None:
-    """Compare the end line with the lines above it."""
+    """Compare the end line with the lines before it."""
     for name, stated, kind in (
         ("threads", end.threads, export_lines.ThreadLine),
         ("comments", end.comments, export_lines.CommentLine),

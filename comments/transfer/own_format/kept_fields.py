@@ -165,7 +165,7 @@ class KeptFields:
         return number
 
     def _slugs(self, given: export_lines.CommentLine) -> tuple[str, ...]:
-        """Return a comment's former slugs and its current one, which the import may change."""
+        """Return a comment's former slugs and current slug, which the import may change."""
         return (*given.former_slugs, given.slug)[-scheme_change.MOST_SLUGS :]
 
     def _reasons(self, given: tuple[reasons.HoldReason, ...]) -> tuple[reasons.HoldReason, ...]:

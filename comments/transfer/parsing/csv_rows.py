@@ -18,7 +18,7 @@ _LINE_ENDS = (
     'a carriage return ("\\r") is neither in quotation marks nor before a line feed ("\\n"); '
     'end lines with "\\n" or "\\r\\n"'
 )
-# Our reasons for errors, by the part of the `csv` module's message that identifies each error. The
+# Messages for errors, by the part of the `csv` module's message that identifies the error. The
 # module refuses values longer than 131,072 characters, which is more than a comment may have.
 _REASONS = {
     "unexpected end of data": "the quotation mark that opens a value is never closed",
@@ -43,8 +43,8 @@ def read(path: Path, required: Collection[str]) -> Iterator[Fields]:
     Empty rows are ignored.
 
     Raises:
-        errors.BadImport: the file is not such a CSV file, a column in `required` is missing, or a
-            row does not have as many values as the header has names; the error names the line.
+        errors.BadImport: the file is not such a CSV file, a column in `required` is missing, or the
+            number of values in a row differs from the number of columns; the error names the line.
     """
     lines = _Lines(path)
     first = next((line for line in lines if line.strip()), "")

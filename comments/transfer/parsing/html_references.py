@@ -17,7 +17,7 @@ _REFERENCE = re.compile("&#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}));?")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 _CONTROLS = frozenset(range(0x20)) - {0x09, 0x0A, 0x0D}
-_MARK = "\ud800"  # For control characters; `join_halves` leaves no references to halves.
+_MARK = "\ud800"  # Replaces control characters; `join_halves` has already replaced all halves.
 _HALVES = range(0xD800, 0xE000)
 
 

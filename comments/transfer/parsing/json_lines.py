@@ -9,7 +9,7 @@ from comments import errors
 from comments.transfer.parsing import json_reader, source_files
 from comments.transfer.parsing.record_fields import Fields
 
-_HEAD = 1 << 12  # Characters at the start of a file in which its list must begin.
+_HEAD = 1 << 12  # A file's list must begin within this number of characters.
 _LIST_IN_OBJECT = re.compile(r'"(results|data)"[ \t\n\r]{0,100}:\Z')
 _HEADER = "#"  # LeanCloud begins a file with "#filetype:JSON-streaming".
 _UNIT = "comment"

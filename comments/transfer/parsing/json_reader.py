@@ -3,8 +3,9 @@
 For files with one JSON object on each line, use `json_lines`.
 
 The standard library's scanner decodes each value, from a buffer that grows until the value is
-complete. We use no library for JSON streams: the ones we know report errors without a line number,
-replace lone surrogates, and need memory that grows with the square of the nesting depth.
+complete. We use no library for JSON streams, because the ones that we know report errors without a
+line number, replace lone surrogates, and need memory that grows with the square of the nesting
+depth.
 """
 
 import json
@@ -23,9 +24,9 @@ MAX_VALUE = 1 << 20
 _CHUNK = 1 << 16
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _ENDS = {"[": "]", "{": "}"}
-_LITERAL = 20  # Characters; longer than any JSON word, escape or number's end
+_LITERAL = 20  # Characters; no JSON word, escape or end of a number is longer
 _SHOWN = 30  # Maximum number of characters of the file in an error message.
-_UNFINISHED = "Unterminated string"  # The scanner's error at the start of a string
+_UNFINISHED = "Unterminated string"  # The scanner reports this error at the string's start
 # Without `parse_constant`, the scanner would accept NaN and Infinity, which are not valid JSON.
 # Control characters in strings are accepted, as in `json_lines`.
 _SCANNER = json.JSONDecoder(parse_constant=lambda _: None, strict=False)
@@ -96,7 +97,7 @@ class _Text:
         self._is_at_end = False  # Whether the buffer extends to the end of the file.
 
     def bad(self, reason: str, at: int | None = None) -> errors.BadImport:
-        """Return an error with the line of a place in the buffer, by default the current one."""
+        """Return an error with the line of a place in the buffer, or of the current place."""
         at = self._at if at is None else at
         near = self._buffer[at : at + _SHOWN].encode("ascii", "backslashreplace").decode()
         where = f"near {near!r}" if near else "at the end of the file"
@@ -165,7 +166,7 @@ class _Text:
         return _SCANNER.decode(text)
 
     def _check_can_continue(self, error: ValueError) -> None:
-        """Raise an error of the scanner, unless the value may only be incomplete so far."""
+        """Raise an error of the scanner, unless the value may just be incomplete in the buffer."""
         if not isinstance(error, json.JSONDecodeError):
             raise self.bad("a number has too many digits") from error
         is_early = error.pos < len(self._buffer) - _LITERAL and not error.msg.startswith(
@@ -193,7 +194,7 @@ class _Text:
     def _fill(self) -> None:
         """Read more of the file.
 
-        Reading as many characters as the buffer already has keeps repeated decoding linear.
+        Reading as much as the buffer already contains keeps repeated decoding linear.
         """
         self._line += self._buffer.count("\n", 0, self._at)
         rest = self._buffer[self._at :]

@@ -13,8 +13,8 @@ class ListedUser(NamedTuple):
     """A user to whom comments refer by an id.
 
     `account` is empty if only the name identifies the user. `corrections` are the corrections that
-    were needed to read the user. The report counts them for each of the user's comments, because it
-    gives places by comment.
+    were needed to read the user. The report counts them again for each of the user's comments,
+    because it gives places by comment.
     """
 
     name: str = ""

@@ -28,8 +28,8 @@ ADDRESSES = "IP addresses"
 NEGATIVE = "negative numbers of votes, read as 0"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Numbers from this one on are milliseconds. As seconds, they would be after the year 5138; as
-# milliseconds, smaller numbers would be before March 1973.
+# Numbers from this value on are milliseconds. If they were seconds, they would be after the year
+# 5138; if smaller numbers were milliseconds, they would be before March 1973.
 _MILLISECONDS = 100_000_000_000
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -93,8 +93,8 @@ class Fields:
     def leave_out(self, names: Mapping[str, str], kept: Collection[str] | None = None) -> None:
         """Note the fields whose data is not imported. `names` maps fields to plural nouns.
 
-        If `kept` lists the imported fields, all fields that are in neither are noted by their
-        names.
+        If `kept` lists the imported fields, all fields that are neither in `kept` nor in `names`
+        are noted by their own names.
         """
         others = [] if kept is None else [name for name in self.names if name not in kept]
         for name in dict.fromkeys([*names, *others]):
@@ -103,14 +103,14 @@ class Fields:
                 self.remarks.append(import_source.LeftOut(self.number, what))
 
     def inside(self, name: str) -> "Fields":
-        """Return the fields of an object in this record; they add to the same remarks."""
+        """Return the fields of an object in this record; they share the record's remarks."""
         value = self._values.get(name)
         if value is not None and not isinstance(value, dict):
             raise self._unfit(name, "a JSON object", value)
         return self._inner(value or {})
 
     def items(self, name: str) -> list["Fields"]:
-        """Return the objects of a list in this record; they add to the same remarks."""
+        """Return the objects of a list in this record; they share the record's remarks."""
         values = self._values.get(name)
         if values is None:
             return []
@@ -148,12 +148,12 @@ class Fields:
         return import_source.checked_id(self._path, self.number, text, self._unit)
 
     def parent(self, name: str) -> str | None:
-        """Return the id of a parent. None, "" and 0 stand for a root."""
+        """Return the id of a parent; None for a root. None, "" and 0 stand for no parent."""
         text = self.text(name).strip()
         return None if text in {"", "0"} else text
 
     def is_true(self, name: str) -> bool:
-        """Return a boolean that is written as a boolean, as 0 or 1, or as a word such as "yes"."""
+        """Return a boolean, written as a boolean, as 0 or 1, or as a word such as "yes"."""
         value = self._plain(name)
         text = "" if value is None else str(value).strip().lower()
         if text in _TRUE:
@@ -183,14 +183,14 @@ class Fields:
         return int(number)
 
     def balance(self, name: str) -> tuple[int, int]:
-        """Return the sum of all votes as up- and downvotes, at least one of which is 0."""
+        """Return the sum of all votes as upvotes or downvotes; the other number is 0."""
         number = self.score(name)
         return max(number, 0), max(-number, 0)
 
     def size(self, name: str) -> int:
         """Return the number of different items in a list, which may be encoded as a string."""
         value = self._plain(name)
-        for _ in range(2):  # Twikoo's importer encodes a string as JSON twice.
+        for _ in range(2):  # Twikoo's importer encodes the list as JSON twice.
             if isinstance(value, str):
                 value = self._decode_json(name, value)
         if value is None:
@@ -200,7 +200,7 @@ class Fields:
         return len({str(item) for item in value})
 
     def website(self, name: str) -> str:
-        """Return a web address. If a host has no scheme, add one."""
+        """Return a web address. If it begins with a host instead of a scheme, add a scheme."""
         text = self.text(name).strip()
         if _HOST.fullmatch(text):
             self.note_correction(NO_SCHEME)
@@ -210,7 +210,7 @@ class Fields:
     def moment(self, name: str, *, milliseconds: bool = False) -> datetime | None:
         """Return a time; None if the field is missing or null.
 
-        A time is an ISO date, a date as Go writes it, or a number of seconds since 1970; with
+        A time is an ISO date, a date in Go's format, or a number of seconds since 1970; with
         `milliseconds`, a number of milliseconds.
         """
         value = self._plain(name)
@@ -262,7 +262,7 @@ class Fields:
         return inner
 
     def _plain(self, name: str) -> object:
-        """Return a value without the object that some databases wrap around dates and ids."""
+        """Return a value; if a database has wrapped a date or id in an object, unwrap it."""
         value = self._values.get(name)
         for _ in range(2):  # MongoDB wraps a date twice: {"$date": {"$numberLong": "..."}}
             if isinstance(value, dict):

@@ -77,8 +77,8 @@ def open_file(path: Path) -> Iterator[io.BufferedReader]:
     """Open a file for reading, and unpack it if it is a gzip file.
 
     Raises:
-        errors.BadImport: the file cannot be read, is a ZIP archive, or its compressed data is
-            damaged.
+        errors.BadImport: the file cannot be read, is a ZIP archive, or contains damaged compressed
+            data.
     """
     try:
         with path.open("rb") as file:

@@ -1,12 +1,12 @@
 """Read tables of an SQLite database as streams; write nothing to the database or its folder.
 
 A database in WAL mode is opened as an immutable file, because SQLite would otherwise create files
-beside it. Such a database must have no log file with changes. A log file exists only while the
+beside it. Such a database must not have a log file with changes. A log file exists only while the
 database is in use, or after a crash.
 
 A small file can describe many gigabytes, because a column's default value is stored once for all
-rows. Therefore only the wanted columns are read and only ids are sorted, and the size of the file
-limits both the total bytes of all values and the number of steps that SQLite may take.
+rows. Therefore only the wanted columns are read, and only ids are sorted. In addition, the size of
+the file limits the total bytes of all values and the number of steps that SQLite may take.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _STEPS = 100_000  # Number of SQLite steps between two calls of the progress han
 _LEAST_CALLS, _BYTES_PER_CALL = 1000, 1000
 _LEAST_BYTES = 1 << 20  # Bytes that all values may have in total even if the file is small.
 WAIT = 5.0  # Seconds to wait for another program to unlock the database
-_HEADER = 100  # Bytes
+_HEADER = 100  # Size in bytes
 _WAL = 2  # The read version of a database in WAL mode
 _GZIP = b"\x1f\x8b"
 _COPY = 'make a copy with `sqlite3 {} ".backup copy.db"` and import the copy'
@@ -62,7 +62,7 @@ class Database:
     ) -> Iterator[dict[str, object]]:
         """Yield rows of a table with these columns, sorted by a column of whole numbers.
 
-        For a column in `noted`, a text or blob is shortened to one character.
+        In the columns `noted`, a text or blob is shortened to one character.
         """
         names = ", ".join(
             _shortened_column(column) if column in noted else _quote(column) for column in columns

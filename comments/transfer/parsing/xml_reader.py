@@ -73,8 +73,8 @@ class Element(msgspec.Struct):
     `serial` is the record's number; `inside` is the serial of the enclosing record. `depth` is the
     number of open elements, including this one.
 
-    The keys of `fields` are paths within the record: `author/name` is element text, `parent@id`
-    an attribute.
+    The keys of `fields` are paths within the record: `author/name` is the text of an element, and
+    `parent@id` is an attribute.
     """
 
     name: str
@@ -138,7 +138,7 @@ def _encoding(path: Path, root: str) -> str:
         return _UTF_16[head[:2]]
     if head.startswith(codecs.BOM_UTF8):
         return _UTF_8
-    before = head.partition(f"<{root}".encode())[0]  # A text may quote a declaration.
+    before = head.partition(f"<{root}".encode())[0]  # Later text may quote another declaration
     declared = _ENCODING.search(before)
     name = _UTF_8 if declared is None else declared[1].decode("latin-1")
     name = "utf-32" if is_wide else name
@@ -194,7 +194,7 @@ class _Builder:
         self._parser = self._new_parser()
 
     def _new_parser(self) -> expat.XMLParserType:
-        parser = expat.ParserCreate("utf-8")  # Not the declared encoding.
+        parser = expat.ParserCreate("utf-8")  # Even if the file declares another encoding
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start

@@ -30,7 +30,7 @@ _OPENING = re.compile(r"<!\[CDATA\[|<!--")
 _MARKUP = re.compile(r"<!\[CDATA\[|<!--|<\?")
 _CLOSING = re.compile(r"</([^\s<>]{1,200})")
 _PARTIAL = re.compile(r"(?:<[^<>&]{0,10}|&[A-Za-z0-9#]{0,40}|\]{1,2})\Z")
-_LONGEST_PARTIAL = 50  # Characters.
+_LONGEST_PARTIAL = 50  # Maximum number of characters.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _UNESCAPED = re.compile(
     r"\]\]>|&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));"
@@ -153,9 +153,9 @@ def _escape(match: re.Match[str]) -> tuple[str, str]:
 def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
     """Return the end of a section or comment; None if the end is not known yet.
 
-    If another `]]>` follows a `]]>`, the first one does not end the section, because `]]>` is not
-    allowed outside of sections. There are two exceptions: the second one belongs to other markup,
-    or to a later element of the same name.
+    If a `]]>` is followed by another one, the first does not end the section, because `]]>` is not
+    allowed outside of sections. There are two exceptions: the first `]]>` ends the section if the
+    second one belongs to other markup, or to a later element of the same name.
     """
     is_comment = opening[0] == "<!--"
     end = data.find("-->" if is_comment else "]]>", opening.end())

@@ -2,10 +2,10 @@
 
 A host is mapped to the origin that has the same paths. If no paths are the same, a host is mapped
 to an origin that differs from it only by "www.". If the site has only one origin, local hosts and
-staging hosts ("staging.") are mapped to it too. The main host is also mapped to it if the file has
-no page of the origin. Origins on local hosts are for test pages, so they count only if the site has
-no other origin. Hosts of search engines and archives are never mapped, because the paths of their
-copies are not the paths of the original pages.
+staging hosts ("staging.") are mapped to it too. If the file has no page of this origin, the main
+host is mapped to it as well. Origins on local hosts are for test pages, so they count only if the
+site has no other origin. Hosts of search engines and archives are never mapped, because the paths
+of their copies are not the paths of the original pages.
 """
 
 import posixpath
@@ -29,7 +29,7 @@ _STAGES = {"beta", "dev", "preview", "stage", "staging", "test"}
 
 
 class _Origin(NamedTuple):
-    """An origin's host, and its paths, which the file contains under the host `source`."""
+    """An origin's host, and its paths; the file contains these paths under the host `source`."""
 
     host: str
     source: str
@@ -111,7 +111,7 @@ def _match(origin: _Origin, paths: list[str]) -> tuple[int, _Origin, str, str]:
 
 
 def _beginnings(paths: list[str]) -> list[str]:
-    """Return the first segment and the first two, if several paths all begin with them."""
+    """Return the first one and the first two segments, if all of several paths begin with them."""
     if len(paths) < 2:  # noqa: PLR2004 - with one path, anything would be common
         return []
     common = posixpath.commonpath(paths).split("/")[1:3]

@@ -51,7 +51,7 @@ def propose(
 
 
 def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
-    """Yield the proposals as text: the options, then the pages without one and the reasons."""
+    """Yield the proposals as text: first the options, then the reasons for having no proposal."""
     proposed = [proposal for proposal in proposals if proposal.mapping]
     others = [proposal.reason for proposal in proposals if not proposal.mapping]
     if proposed:

@@ -89,5 +89,5 @@ def _is_tracking(part: str) -> bool:
 
 
 def parts_without_tracking(query: str) -> tuple[str, ...]:
-    """Return the parts of a query that do not track visitors, sorted."""
+    """Return the sorted parts of a query that do not track visitors."""
     return tuple(sorted(part for part in query.split("&") if part and not _is_tracking(part)))

@@ -160,7 +160,7 @@ def _earlier_mappings(upload: Upload, system: str) -> tuple[ProposedMapping, ...
 
 
 def _proposed_mappings(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, ...]:
-    """Return the proposals with a mapping, then those with only a reason, limited in number."""
+    """Return proposals with a mapping, then those without one, up to a maximum number of each."""
     with_mapping = [proposal for proposal in proposals if proposal.mapping][:_MOST_PROPOSED]
     without = [proposal for proposal in proposals if not proposal.mapping][:_MOST_PROPOSED]
     return tuple(

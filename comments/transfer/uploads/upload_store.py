@@ -245,7 +245,7 @@ def confirm(site: str, upload_id: str, act: audit_log.Act, *, now: datetime) -> 
 
 
 def discard(site: str, upload_id: str = "") -> None:
-    """Delete a site's upload with its parts; with an id, only if the upload has this id.
+    """Delete a site's upload and its parts; if an id is given, only an upload with this id.
 
     First the upload is changed to refuse further parts. If the process is killed after that,
     `expire` deletes the rest.

@@ -19,7 +19,7 @@ from comments.domain.records import Status
 from comments.store.models import comment_rows
 from comments.transfer.verification.stored_comments import StoredComment
 
-# Why a stored value differs from the file. "" stands for no known reason.
+# Reasons why a stored value differs from the value in the file. "" means that no reason is known.
 EDITED = "edited here"
 MODERATED = "moderated here"
 ERASED = "retracted by the author, or erased after its retention period"
@@ -37,7 +37,7 @@ PIN_LIMIT = "a thread has at most 3 pinned comments"
 
 _NONE, _SOME, _OTHER = "none", "one", "another one"  # Shown in reports instead of mail addresses
 AddressOf = Callable[[str], str]
-MISSING = "comment"  # The name of the field that reports a comment that is not stored
+MISSING = "comment"  # Field name for a comment that is not stored
 AUTHOR_ID = "author id"
 
 
@@ -151,7 +151,7 @@ def _is_converted(planned: records.ImportedComment, stored: StoredComment) -> bo
 def _votes(
     planned: records.ImportedComment, stored: StoredComment, *, is_changed: bool
 ) -> Iterator[FieldDifference]:
-    """Compare the imported votes; differences in later votes need a change of the revision."""
+    """Compare the imported votes. Votes cast later may differ only if the revision has changed."""
     row = stored.row
     # An export of Flatthread contains single votes, which are stored like votes cast here.
     cast = [] if planned.kept is None else [value for _, value in planned.kept.votes]

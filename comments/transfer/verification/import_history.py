@@ -56,7 +56,7 @@ class ImportHistory:
         return run is not None and run.digest != self._digest
 
     def is_undone(self, comment_id: str) -> bool:
-        """Return whether a comment's import was undone; an undo's end deletes the journal."""
+        """Return whether a comment's import was undone, even if its journal no longer exists."""
         run = self.run_of(comment_id)
         return self.has_been_undone if run is None else run.is_erased
 

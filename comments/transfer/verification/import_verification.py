@@ -29,7 +29,7 @@ from comments.transfer.verification import (
 from comments.transfer.verification.stored_comments import StoredComment
 from comments.transfer.verification.thread_comparison import Evidence, Found, ThreadComparison
 
-# The kinds of notes about items of the file that are left out, and what the items are.
+# Kinds of notes about items that an import leaves out, and the names of such items.
 _LEFT_OUT = {
     import_report.NO_NAME: "threads without a usable link or id, with their comments",
     import_report.DELETED: "deleted threads, with their comments",

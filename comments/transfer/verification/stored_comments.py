@@ -65,8 +65,8 @@ def read(threads: Sequence[records.ThreadName], comments: Sequence[str]) -> Stor
 
 def count_comments(site: str) -> int:
     """Count all comments of a site."""
-    # These queries need only those indexes that the site's queue and feed use as well. With a query
-    # by `site` alone, the embedded engine would create a permanent index for it.
+    # These queries need only those indexes that the site's queue and feed use as well. For a query
+    # by `site` alone, the embedded engine would create a permanent index.
     return sum(
         reads.count(
             reads.Query(

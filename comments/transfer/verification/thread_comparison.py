@@ -77,8 +77,8 @@ class ThreadComparison:
         self._ids: set[str] = set()
         self._rest = iter(planned.nodes)
         self._siblings: dict[str | None, list[tuple[write_order.Node, int]]] = defaultdict(list)
-        # Whether comments are stored, whether the file has approved ones, and whether the store
-        # has.
+        # Whether comments are stored, whether any is approved in the file, and whether any is
+        # approved in the store.
         self._has_comments = self._is_approved_in_file = self._is_approved = False
 
     def add(

@@ -33,7 +33,7 @@ from comments.domain.crypto import keyed_hashes
 
 FORMAT = 1
 _MANIFEST, _DATA = "manifest.json", "flatthread.db"
-_LARGEST_MANIFEST = 1 << 20  # Bytes.
+_LARGEST_MANIFEST = 1 << 20  # Maximum size in bytes.
 _CHUNK = 1 << 20  # Bytes per read.
 _LEVEL = 1  # Level 2 and above save a tenth of the space but take several times as long.
 _SQLITE = b"SQLite format 3\0"

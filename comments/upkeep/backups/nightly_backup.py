@@ -7,10 +7,10 @@
 A backup is due if none was made since the time of day `BACKUP_AT` last passed. A service that was
 not running at that time makes the backup when it starts.
 
-Only one process at a time makes a nightly backup, because it holds a lock. The kernel releases the
-lock when that process ends. A failed backup is logged and retried after `RETRY`; owners see the
-failure until a backup succeeds. The serving processes only read the record. Only `make` reads the
-folder of the backups, which may be on a network disk that does not respond.
+A process makes a nightly backup only while it holds a lock, so no two processes make one. The
+kernel releases the lock when its process ends. A failed backup is logged and retried after `RETRY`;
+owners see the failure until a backup succeeds. The serving processes only read the record. Only
+`make` reads the folder of the backups, which may be on a network disk that does not respond.
 """
 
 import contextlib

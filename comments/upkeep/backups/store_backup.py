@@ -36,8 +36,8 @@ from comments.upkeep.backups import backup_archive, engine_files, working_files
 from comments.upkeep.integrity import repair
 from comments.upkeep.migrations import store_format
 
-_THREADS_CONSIDERED = 1000  # Maximum per site; the sample is chosen from these threads.
-_SAMPLE = 5  # Threads per site.
+_THREADS_CONSIDERED = 1000  # Maximum number of threads per site from which the sample is chosen
+_SAMPLE = 5  # Number of threads per site in the sample.
 _LONGEST = 2000  # Maximum number of comments; checking a longer thread would take seconds.
 
 

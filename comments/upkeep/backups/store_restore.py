@@ -1,10 +1,10 @@
 """Replace an embedded store with a backup.
 
-A restore unpacks and checks the whole backup next to the data file before anything is changed. It
-opens the unpacked store, which upgrades it if an older release wrote it. Then it repeats deletions
-(`repeated_deletions`), ends all sessions, because some of them ended after the backup, and holds
-the pending messages (`held_messages`). Finally, the engine replaces the data file with the new one
-in a single step.
+A restore unpacks and checks the whole backup next to the data file before anything is changed. The
+restore opens the unpacked store, which upgrades it if an older release wrote it. The restore then
+repeats deletions (`repeated_deletions`), ends all sessions, because some of them ended after the
+backup, and holds the pending messages (`held_messages`). Finally, the engine replaces the data file
+with the new one in a single step.
 
 Invariant: If the restore is killed at any moment, either the old store or the new one remains
 (test_store_restore.py::test_a_killed_restore_leaves_the_old_store_or_the_new_one).
@@ -125,5 +125,5 @@ def _repeat_deletions(
     try:
         with files.open_store(settings.data_file, settings) as replaced:
             return repeated_deletions.repeat(replaced, restored, now=now)
-    except (errors.BackupFailed, errors.Overloaded):  # It is damaged, and the backup replaces it
+    except (errors.BackupFailed, errors.Overloaded):  # The store is damaged; the backup replaces it
         return None

@@ -1,4 +1,4 @@
-"""Find and repair damage in stored data, such as a restore or a raw change of rows may leave.
+"""Find and repair damage in stored data, for example after a restore or a raw change of rows.
 
 `repair` checks a thread's tree, its comments and its pages; `tree_places` computes the places of
 the comments. `recount` compares every counter with the rows that it counts. `thread_audit` slowly

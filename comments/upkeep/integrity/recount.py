@@ -4,8 +4,8 @@ First, the vote counts in each comment's row are compared with the votes, except
 uncounted votes. Wrong vote counts are corrected by counting again, which can safely be repeated.
 Then each thread's counters are compared with its comments. The site's counters and its rows of
 thread counts are compared with its threads. The counters of authors are compared with the authors'
-numbers in the threads, and the counters of categories and days with the site's comments. At the
-end, declared counters are compared with the comments, and unfinished ones are completed
+numbers in the threads. The counters of categories and days are compared with the site's comments.
+At the end, declared counters are compared with the comments, and unfinished ones are completed
 (`declared_backfill`).
 
 Participant counters count rows of other counters. They are corrected to match those rows as stored.
@@ -44,7 +44,7 @@ from comments.tree.counters.declared import declared_backfill
 from comments.upkeep.migrations import thread_count_rows
 
 AT_ONCE = 100  # Maximum number of authors' rows per transaction.
-NOTE_EVERY = 20  # Threads between two writes of the position; a restart repeats them
+NOTE_EVERY = 20  # Threads between two writes of the position; a restart may repeat them
 _TRIES = 5  # Maximum attempts; other processes may correct the same counters
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 

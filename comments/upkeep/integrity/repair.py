@@ -73,7 +73,7 @@ def threads(site: str) -> Iterator[records.ThreadName]:
 
 
 def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[ThreadProblem]:
-    """Compare a thread with the values that its sources of truth imply, without writing."""
+    """Compare a thread with the values that its sources of truth imply; write nothing."""
     return _Checked(scheme, name).problems
 
 

@@ -3,7 +3,7 @@
 A raw change of rows could go unnoticed for months. The audit therefore checks all threads in the
 order of their keys, in the same way as `repair` without `--fix`. It writes only to its own Job row,
 which all processes share. The number of its reads per hour is limited; a thread with more comments
-than that is skipped.
+than this limit is skipped.
 
 A process claims a thread, and the reads for it, in one transaction. Therefore all processes
 together stay below the limit, and no two of them check the same thread. A failed check is not
@@ -28,7 +28,7 @@ from comments.upkeep.integrity import repair
 SECONDS = 2.0  # Seconds after which a process begins no further check in the same round
 MOST_FOUND = 20  # Maximum number of threads with problems to remember
 _OVERHEAD = 20  # Estimated reads for a thread's row, directory, ranking and counts
-_BUCKET_ROWS = 16  # Comments per bucket in the estimate; a bucket has at least so many
+_BUCKET_ROWS = 16  # The estimate assumes at least this number of comments per bucket
 
 _log = logging.getLogger("flatthread")
 

@@ -3,8 +3,9 @@
 The source of truth for a comment's place is its parent link and its number. The link cannot be true
 if the parent is missing or the links form a circle. Then the comment that this one answers
 (`reply_to`) determines the parent: the parent is that comment or, at the deepest level, that
-comment's parent. A comment that has neither becomes a root. If two siblings have the same number,
-the older sibling keeps the number, and the other sibling gets a new one. Numbers are never reused.
+comment's parent. If the answered comment is missing too, this comment becomes a root. If two
+siblings have the same number, the older sibling keeps the number, and the other sibling gets a new
+one. Numbers are never reused.
 """
 
 import dataclasses
@@ -46,7 +47,7 @@ def places(scheme: sorthash.Scheme, rows: Rows) -> dict[str, values.TreePlace]:
 
 
 def least_root_count(found: Mapping[str, values.TreePlace]) -> int:
-    """Return the least value of the thread's counter that numbers its roots."""
+    """Return the minimum value of the counter that numbers the thread's roots."""
     return max((place.number + 1 for place in found.values() if place.parent is None), default=0)
 
 

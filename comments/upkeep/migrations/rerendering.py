@@ -26,7 +26,7 @@ from comments.store import transactions
 from comments.tree import values
 from comments.tree.bulk import job_writes
 
-# The renderers by the first word of the name that is stored with their HTML.
+# Renderers, by the first word of the renderer name that is stored with HTML.
 _RENDERERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "markdown": (rendering.RENDERER, rendering.render_markdown),
     "html": (sanitizing.SANITISER, lambda source: imported_html.convert(source).html),
@@ -37,7 +37,10 @@ VERSION = f"{rendering.RENDERER}/{sanitizing.SANITISER}"
 
 
 def rerender(found: Iterable[Any]) -> None:
-    """Render the bodies of comments, given as messages, again. Store only HTML that changed."""
+    """Render the bodies of comments, which are passed as messages, with the current renderers.
+
+    Store only HTML that changed.
+    """
     for message in found:
         stored = message.properties
         was = values.RenderedText(*(stored[field].string_value for field in _TEXT))

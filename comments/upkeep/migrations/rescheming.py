@@ -6,14 +6,13 @@ three phases:
 
 1. **Stamp.** Threads of older releases store no scheme, so the scheme of their site applies to
    them. Each of these threads now stores the site's current scheme explicitly.
-2. **Switch.** In one transaction, the site gets the new scheme and the next phase begins. From then
-   on, new threads get the new scheme, because the transaction that creates a thread reads the
-   site's row.
+2. One transaction gives the site the new scheme and begins the next phase. From then on, new
+   threads get the new scheme, because the transaction that creates a thread reads the site's row.
 3. **Switch.** Threads move one at a time, in key order. The transaction that moves a thread
    (`scheme_change.switch`) also advances the journal. Afterwards the thread is compacted.
 
-A thread that cannot move keeps its scheme, and everything else works there as before. The journal
-lists the threads that keep their scheme. The finished journal is kept until the site's next job.
+A thread that cannot move keeps its scheme, and otherwise works as before. The journal lists the
+threads that keep their scheme. The finished journal is kept until the site's next job.
 
 Readers see either the previous or the new tree of a thread, because one commit moves the whole
 thread. A thread that is created before step 2 has the previous scheme. Phase 3 finds it, because
@@ -76,7 +75,7 @@ _PROGRESS = decoders.json(Progress)
 def begin(
     site_id: str, scheme: sorthash.Scheme, actor: records.Actor, *, now: datetime
 ) -> Progress:
-    """Begin a job and record it; if one to the same scheme is unfinished, return its progress.
+    """Begin a job and record it; if the same job is unfinished, return its progress.
 
     Raises:
         errors.NotFound: the site does not exist.

@@ -7,8 +7,8 @@ first delivery of a new website does so. `upgrades` completes the rows for the w
 releases.
 
 The difference is added only once, because adding it is a step of a repair (`counter_repair`).
-Changes between the snapshot and the commit are not lost, because deliveries too only add
-differences.
+Changes between the snapshot and the commit are not lost, because deliveries only add to the rows
+and never overwrite them.
 """
 
 import functools

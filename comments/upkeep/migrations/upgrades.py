@@ -5,7 +5,7 @@ therefore continues, and a finished scan is not repeated. The scheduler calls `g
 each process starts and every five minutes; `repair --fix` runs every scan to its end.
 
 A scan begins with its Job row, which `begin` writes when a new release starts, after the backup
-(`store_upgrade`). A new store needs no scan, so `note_new` marks all of them as finished.
+(`store_upgrade`). A new store needs no scan, so `note_new` marks all scans as finished.
 
 Until a scan reaches a row, the row is read in the form of the older release. The only effect is
 that the list of threads by activity does not contain such a row (`review_queue`).

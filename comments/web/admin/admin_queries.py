@@ -101,12 +101,12 @@ class _SettingsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     def parse(self, **parsers: Callable[[str], object]) -> dict[str, Any]:
-        """Parse those of these fields that were sent."""
+        """Parse the given fields, but only those that were sent."""
         texts = {name: getattr(self, name) for name in parsers}
         return {name: parsers[name](text) for name, text in texts.items() if text is not None}
 
     def numbers(self, *names: str, empty: int | None, digits: int = 6) -> dict[str, Any]:
-        """Parse those of these fields that were sent as numbers; "" becomes `empty`."""
+        """Parse the given fields as numbers, but only those that were sent; "" becomes `empty`."""
         texts = {name: getattr(self, name) for name in names}
         return {
             name: number(name, text, digits) if text else empty

@@ -283,8 +283,8 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 def count_comments(site_id: str) -> flask.Response:
     """Count the listed comments of several threads and, on request, their followers.
 
-    A name that cannot belong to a thread gets no numbers. It is not an error: the names come from
-    the links of a page, and one wrong link must not prevent counting the other threads.
+    A name that cannot belong to a thread gets no numbers. Such a name is not an error: the names
+    come from the links of a page, and one wrong link must not prevent counting the other threads.
     """
     query_strings.read(request_shapes.NoQuery)
     asked = json_bodies.read(request_shapes.ThreadList)

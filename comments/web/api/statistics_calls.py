@@ -30,7 +30,7 @@ from comments.web.http.decode import query_strings, request_shapes
 blueprint = moderator_callers.blueprint("moderator_statistics")
 
 _STATISTICS = "/sites/<site:site_id>/moderation/statistics"
-_MOST_SCANNED = 50_000  # Maximum number of rows to scan, which takes about half a second
+_MOST_SCANNED = 50_000  # Maximum number of rows; scanning them takes about half a second
 _JSON, _CSV = "application/json", "text/csv"
 _SAFE = "!$%&'()*+,-./:;=?@_~"  # Characters of a query that need no escaping in a `Link`.
 

@@ -1,7 +1,7 @@
 """The types of the queries and responses of the moderators' calls for statistics.
 
 As in `request_shapes` and `response_shapes`, the same types decode requests, encode responses and
-describe both in the OpenAPI document. The answers contain authors' ids, which are personal data.
+describe both in the OpenAPI document. The responses contain authors' ids, which are personal data.
 """
 
 from datetime import date
@@ -20,7 +20,8 @@ Lines = Annotated[int, msgspec.Meta(ge=1, le=statistics.MOST)]
 # limited to 1,500 bytes.
 AuthorId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Category = Annotated[str, msgspec.Meta(min_length=1)]
-# Named audiences as JSON (`domain.audiences`). Some proxies refuse longer URLs.
+# Named audiences as JSON (`domain.audiences`). The length is limited because some proxies refuse
+# longer URLs.
 Audiences = Annotated[str, msgspec.Meta(min_length=1, max_length=6_000)]
 
 

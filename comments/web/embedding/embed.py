@@ -163,7 +163,7 @@ class _Asked(msgspec.Struct, frozen=True):
     def has_form(self) -> bool:
         """Return whether the response contains the form.
 
-        Fragments do not contain it; they link to the page that does.
+        Fragments link to the page with the form instead.
         """
         is_asked = self.is_first or bool(self.query.reply)
         return self.may_write and is_asked and not self.links.base
@@ -376,7 +376,7 @@ def _form(asked: _Asked, found: presentation.ThreadPage) -> plain_form.Form:
     key = plain_form.key_of(asked.name, found)
     form = plain_form.of(asked.site, asked.links, key, context.settings())
     about = plain_form.About(asked.links.title, asked.links.url)
-    parent = found.around if asked.query.reply else ""  # It can also be a slug or a former id
+    parent = found.around if asked.query.reply else ""  # The query may name a slug or a former id
     return msgspec.structs.replace(form, about=about, parent=parent)
 
 

@@ -2,7 +2,7 @@
 
 Each coding of a response is a separate representation with its own ETag. Compression is
 deterministic, so all processes send the same bytes. Brotli is not supported: it would require a
-dependency, and would save only a sixth as many bytes in addition to what gzip saves.
+dependency, and would save only a sixth more bytes than gzip does.
 """
 
 import enum
@@ -22,7 +22,7 @@ _POLYNOMIAL = 0xEDB88320  # The polynomial of gzip's CRC-32, in gzip's bit order
 
 
 class Coding(enum.StrEnum):
-    """The coding of an answer, as named in Content-Encoding."""
+    """The coding of a response, as named in Content-Encoding."""
 
     IDENTITY = "identity"
     GZIP = "gzip"

@@ -1,10 +1,10 @@
 """CORS: decide which pages may call the API from a browser.
 
-Any page may read public data: the API allows the origin `*`, without credentials. Writing, and
-reading personal data, is only allowed to pages of this service and of the site's registered
-origins. Origins are compared exactly. The API uses no cookies, so these checks do not protect a
-session. They prevent other pages from posting on behalf of their visitors. Responses name only
-registered origins, and `null` is never registered.
+Any page may read public data: the API allows the origin `*`, without credentials. Only pages of
+this service and of the site's registered origins may write, or may read personal data. Origins are
+compared exactly. The API uses no cookies, so these checks do not protect a session. They prevent
+other pages from posting on behalf of their visitors. Responses name only registered origins, and
+`null` is never registered.
 """
 
 import contextlib
@@ -101,8 +101,8 @@ def note_page(environ: "WSGIEnvironment") -> None:
     if not origin or environ["REQUEST_METHOD"] != "GET":
         return
     match = _LISTING.fullmatch(environ.get("PATH_INFO", ""))
-    # A browser may send an Origin for a page of this service, but then says that it is the same
-    # origin.
+    # If a browser sends an Origin for a page of this service, it also says that the origin is the
+    # same.
     if not match or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":
         return
     with contextlib.suppress(errors.FlatthreadError):  # The response is already complete.

@@ -1,10 +1,10 @@
 """The members of a page of comments that do not depend on its comments.
 
-They are the page's order, whether its thread accepts comments, and the site's options. They are
-computed for every request. This takes no additional read, because the site, its rules and usage,
-and the thread's terms are copied in the process. The page's ETag covers these members, and a cached
-response is reused only while they are the same. The copies are used for a minute, so no response is
-older than that.
+These members are the page's order, whether its thread accepts comments, and the site's options. The
+members are computed for every request. Computing them takes no additional read, because the process
+has copies of the site, its rules and usage, and the thread's terms. The page's ETag covers these
+members, and a cached response is reused only while they are the same. The copies are used for a
+minute, so no response is older than that.
 """
 
 import functools

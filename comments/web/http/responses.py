@@ -1,6 +1,6 @@
 """Create responses: content coding, ETags, cache headers, and the cache of encoded pages.
 
-Every public answer has a strong ETag. If a client already has this ETag, the response is 304 and
+Every public response has a strong ETag. If a client already has this ETag, the response is 304 and
 nothing is rendered. Each process has a bounded cache of encoded pages, so it renders and compresses
 an unchanged page only once.
 
@@ -33,7 +33,7 @@ from comments.store.memory import caches, per_process
 from comments.web.http import content_coding, context, page_members
 
 _JSON = "application/json"
-KEPT_BYTES = 32 * 1024 * 1024  # The limit per process.
+KEPT_BYTES = 32 * 1024 * 1024  # Maximum number of bytes per process.
 _OVERHEAD = 500  # Approximate size of a cached page's Python objects, in bytes.
 
 BASIS = "flatthread.basis"  # The key of a `Basis` in the WSGI environment.
@@ -49,10 +49,10 @@ _Parts = Mapping[bytes, content_coding.EncodedPart]
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """The state on which a sent page depends; the page is valid while it is unchanged.
+    """The state on which a sent page depends; the page is valid while this state is unchanged.
 
-    `lasts` is the thread's tag, and `members` are the page's members in the order `order` that do
-    not come from comments (`page_members`); `service` is the part of the state that concerns the
+    `lasts` is the thread's tag. `members` are the members of the page in the order `order` that do
+    not come from comments (`page_members`). `service` is the part of the state that concerns the
     service. `place` and `tag` identify the page's bytes in the cache.
     """
 
@@ -110,7 +110,7 @@ class PageProvider(Protocol[Made_co]):
 
 
 class PageFormat(msgspec.Struct, Generic[Made], frozen=True):
-    """How a page is rendered. `made_of` names everything besides the source that affects the bytes.
+    """How a page is rendered. `made_of` names everything that affects the bytes, except the source.
 
     `kind` distinguishes the cached pages of one source: a new page replaces the old page of the
     same kind. If the page is JSON, `order` is its order, and `members` are its members
@@ -322,8 +322,8 @@ def _negotiated_answer(
 ) -> flask.Response:
     """Respond in the client's coding, or with 304 if the client has the ETag.
 
-    `look` returns the content's tag. `encode` is not called for a 304. It returns the content and
-    its tag, which differs from the first tag if the content has changed since `look`.
+    `look` returns the content's tag. `encode` is not called for a 304. `encode` returns the content
+    and its tag, which differs from the first tag if the content has changed since `look`.
     """
     request, source = flask.request, look()
     coding = content_coding.preferred_coding(request.accept_encodings)

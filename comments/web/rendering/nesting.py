@@ -80,7 +80,7 @@ class Links(msgspec.Struct, frozen=True):
         return self._to(order=self.order)
 
     def write(self) -> str:
-        """Return the URL of the first page with the form, and the values that the form sends."""
+        """Return the URL of the first page with the form; the URL contains the form's values."""
         return self._to(order=self.order, title=self.title, url=self.url)
 
     def after(self, cursor: str) -> str:

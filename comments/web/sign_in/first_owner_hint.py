@@ -1,7 +1,7 @@
-"""Say on pages that the service has no owner and where its one-time link is, without the link.
+"""Say on pages that the service has no owner, and where the one-time link for an owner is.
 
-Anybody can read these pages. The link is in a file, or a command prints it. Only people who run the
-service have access to that file or command.
+Anybody can read these pages, so they never show the link itself. The link is in a file, or a
+command prints it. Only people who run the service have access to that file or command.
 """
 
 from typing import NamedTuple

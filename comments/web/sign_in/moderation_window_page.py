@@ -2,9 +2,9 @@
 
 The widget opens the window on this service's origin, where the session cookie of the admin console
 is first-party. The window names the site and the origin of the page, and says what the page may do.
-Only the window's button grants access. If the person is not signed in or has no role on the site,
-they sign in in this window first. After access is granted, the window sends a code to the page that
-opened the window (`window_codes`).
+Only the window's button grants access. A person who is not signed in, or who has no role on the
+site, must first sign in within this window. After access is granted, the window sends a code to the
+page that opened the window (`window_codes`).
 
 The code is sent only to the exact origin that opened the window, which must be one of the site's
 origins. Granting access requires a session with a role on the site, and the form token from this

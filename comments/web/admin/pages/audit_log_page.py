@@ -66,7 +66,7 @@ def undo(site_id: str) -> flask.Response:
 def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:
     """Return whether the page shows an undo button for an entry.
 
-    Whether the change can still be undone is checked by `undo` itself.
+    `undo` itself checks whether the change can still be undone.
     """
     if comment_rows.is_comment_id(entry.subject):
         return entry.verb in _UNDOABLE

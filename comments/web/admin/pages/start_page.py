@@ -79,7 +79,7 @@ def finish(site_id: str) -> flask.Response:
 
 
 class _State(msgspec.Struct, frozen=True):
-    """The state of the check: its name, a sentence, and the origins seen that are unlisted."""
+    """The state of the check: its name, a sentence, and the unlisted origins that were seen."""
 
     name: str
     said: str
@@ -138,7 +138,7 @@ def _text_of(recipe: recipes.Recipe) -> markupsafe.Markup:
 
 
 def _is_mixed(site: records.Site, service: str) -> bool:
-    """Return whether browsers refuse to load the script because the page, but not it, uses HTTPS.
+    """Return whether browsers refuse to load the script because only the page uses HTTPS.
 
     Browsers do load it if the service runs on the same machine as the browser.
     """

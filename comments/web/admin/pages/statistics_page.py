@@ -52,7 +52,7 @@ def show(site_id: str) -> flask.Response:
 
 
 def _last_day(site_id: str, category: str, since: date) -> date | None:
-    """Return the last day with comments before a period; if there is none, the last day at all."""
+    """Return the last day with comments before a period or, if there is none, the last of all."""
     before = date.fromordinal(max(since.toordinal() - 1, 1))
     return statistics.last_day(site_id, category, until=before) or statistics.last_day(
         site_id, category, until=date.max
