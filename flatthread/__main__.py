@@ -16,7 +16,7 @@ def main() -> None:
     """Run the command that the arguments name."""
     if not __package__:  # `python FOLDER` puts this folder on the path, instead of its parent
         sys.path[0] = str(_HERE.parent)
-    # A wheel keeps the rest of the clone in a folder of this package.
+    # In a wheel, the rest of the clone is in a folder of this package.
     if (_HERE / "program").exists():
         sys.path.insert(0, str(_HERE / "program"))
     # `main.py` explains this.

@@ -62,11 +62,11 @@ workers = 1 if _chosen is not None and _chosen.on_cloud_run else 2
 threads = 8
 worker_class = "server.worker.Worker"
 preload_app = _chosen is None or _chosen.datastore == "embedded"
-# Workers touch nameless files here to show that they run. If these files were on a disk that is
-# full or hangs, gunicorn could start no worker, or would kill running workers.
+# Workers touch unnamed files in this folder to show that they are running. If these files were on a
+# disk that is full or hangs, gunicorn could start no worker, or would kill running workers.
 _MEMORY = "/dev/shm"  # noqa: S108
 worker_tmp_dir = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-# The time that a running request has to finish after SIGTERM or SIGINT, in seconds.
+# Seconds that running requests have to finish after SIGTERM or SIGINT.
 graceful_timeout = 10
 loglevel = "warning"
 control_socket_disable = True
@@ -200,7 +200,7 @@ def _offer(app: "flask.Flask", url: str) -> None:
         f"There is no owner yet. The link to become the owner is in {offer.file.absolute()}\n"
     )
     sys.stderr.flush()
-    # Logs are kept, copied and read by others, so print the link itself only on a terminal.
+    # Logs are kept, and other people read them, so print the link itself only on a terminal.
     terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if terminal is not None:
         terminal.write(f"To become the owner, open this link once: {offer.link}\n")

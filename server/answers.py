@@ -45,8 +45,8 @@ def environ(
 ) -> "WSGIEnvironment":
     """Build the environ of a request that came from `client` to `address`.
 
-    Headers with which a proxy describes a request have no effect here, no matter who sends them:
-    the application decides whether to trust them.
+    Headers with which a proxy describes a request have no effect in this module, no matter who
+    sends them. The application decides whether to trust these headers.
     """
     path, query = _target(request.path.decode("latin-1"))
     variables: dict[str, Any] = {
@@ -69,7 +69,7 @@ def environ(
     variables["SERVER_NAME"], variables["SERVER_PORT"] = host, str(port)
     variables["REMOTE_ADDR"] = client[0] if isinstance(client, tuple) else ""
     for name, value in request.headers:
-        if b"_" in name:  # Would look like a name with a hyphen, which a proxy may set.
+        if b"_" in name:  # The name would equal one with a hyphen, which proxies may set.
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key in _OWN else f"HTTP_{key}"
@@ -133,7 +133,7 @@ def _lines(status: str, headers: list[tuple[str, str]], length: int | None) -> s
 
 def _target(target: str) -> tuple[str, str]:
     path, _, query = target.partition("?")
-    if not path.startswith("/"):  # The absolute form, http://host/path
+    if not path.startswith("/"):  # The target is in absolute form: http://host/path
         path = "/" + path.partition("://")[2].partition("/")[2]
     return path, query
 

@@ -26,7 +26,7 @@ class ConnectionCounts:
         self.entries = mmap.mmap(-1, _PLACES * _ENTRY.size)
 
     def of(self, age: int) -> "OwnCount":
-        """Return the place of a worker. `age` counts gunicorn's starts of workers."""
+        """Return the place of a worker. `age` is the number of workers started so far."""
         return OwnCount(self.entries, age % _PLACES)
 
 

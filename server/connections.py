@@ -2,8 +2,8 @@
 
 A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
 Only then may a thread read the connection's attributes, and the thread changes none of them. Every
-other phase has a deadline. If the process has too many connections or too many bytes wait for
-clients, the connection that has waited longest for its client is closed.
+other phase has a deadline. If the process has too many connections, or if too many bytes wait for
+clients, it closes the connection that has waited longest for its client.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _AT_ONCE = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close and drop unse
 
 
 class Phase(enum.Enum):
-    """The phases of a connection, by what it waits for."""
+    """The phases of a connection; the value says what the connection waits for."""
 
     IDLE = "the first byte of another request"
     HEAD = "the end of a head"
@@ -84,7 +84,7 @@ class Connections:
             connection.expire()
 
     def limit_unsent(self) -> None:
-        """Keep the limit of bytes that wait for clients. Shared bytes count once."""
+        """Enforce the limit of bytes that wait for clients. Shared bytes count once."""
         while self._unsent_bytes() > self.limits.unsent:
             if not self.make_room([one for one in self.open if one.phase is Phase.SENDING]):
                 return
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
         """Stop counting the connection, and free its memory at once."""
         self._process.remove(self)
         self.parts, self._pieces, self.body = (), iter(()), bytearray()
-        self.request = None  # The parser refers to this object.
+        self.request = None  # Break the cycle: the parser refers to this object.
 
     def data_received(self, data: bytes) -> None:
         """Parse the data, or drop it if it belongs to no request that will be answered."""
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
         self.body = bytearray()
         if (self.request.content_length or 0) > self._limits.largest_body:
             self._hand_over(is_cut=True)
-        return False  # The parser must not skip the body.
+        return False  # False, so that the parser does not skip the body.
 
     def _body_arrived(self, data: bytes) -> None:
         if self.phase is Phase.BODY:

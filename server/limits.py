@@ -22,7 +22,7 @@ class Limits:
         linger: seconds for which a refused client may still send, so that it can read the reason.
         rate: bytes per second.
         largest_head: bytes of a request line and its headers.
-        largest_body: bytes of a body to keep. The application refuses longer bodies.
+        largest_body: bytes of a body that the server keeps. The application refuses longer bodies.
         unsent: bytes of answers that wait for their clients, over all connections; bytes shared by
             several answers count once.
         connections: open at once.

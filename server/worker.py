@@ -29,9 +29,9 @@ from server.connections import Connection, Connections
 if TYPE_CHECKING:
     from types import FrameType
 
-_TICK = 0.25  # Seconds between two looks at the deadlines
+_TICK = 0.25  # Seconds between two checks of the deadlines
 _PAUSE = 0.001  # Seconds for which a connection is left to processes with fewer connections
-_OTHER_FILES = 128  # Files that a process may have open besides its connections
+_OTHER_FILES = 128  # Number of files that a process may open besides its connections
 # gunicorn imports this module before it forks the workers, so all of them share the counts.
 _COUNTS = connection_counts.ConnectionCounts()
 _INVALID = "Invalid request from ip=%s: %r"

@@ -170,11 +170,11 @@ class Engine:
     ) -> bytes:
         """Answer a Commit of entities that the caller has built in their stored form.
 
-        The caller guarantees for each entity that the engine would store it unchanged: its property
-        names are valid, indexed texts have at most 1,500 bytes, timestamps are whole microseconds
-        within the years 1 to 9999, and it contains no keys, entities or nested arrays. The engine
-        checks everything else, including keys and sizes. An entity that breaks these guarantees is
-        stored as it is, and queries may not find it.
+        For each entity, the caller guarantees that the engine would store it unchanged: its
+        property names are valid, its indexed texts have at most 1,500 bytes, its timestamps are
+        whole microseconds within the years 1 to 9999, and it contains no keys, entities or nested
+        arrays. The engine checks everything else, including keys and sizes. An entity that breaks
+        these guarantees is stored as it is, and queries may not find it.
 
         Raises:
             errors.DatastoreError: The request fails with a status other than OK.
@@ -311,8 +311,8 @@ class Engine:
             ):
                 yield snapshot, reads, began
         except open_transactions.SnapshotMoved:
-            # The repeated request keeps the transaction's age and locks, and therefore its place in
-            # the queue.
+            # When the request is repeated, its transaction keeps its age and its locks, and
+            # therefore its place in the queue.
             self._repeated.name = began
             raise
         except BaseException:

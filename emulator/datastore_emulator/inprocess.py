@@ -61,8 +61,8 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
         concurrency: "pessimistic", the default of Google's service, makes transactions lock what
             they read. All processes that share a file should use the same mode. Different modes are
             safe, but an optimistic process does not wait for locks.
-        built_in_indexes: "lazy" makes the indexes of a kind's single properties when a query first
-            needs them, which makes writes cheaper. "eager" writes both indexes of every property
+        built_in_indexes: "lazy" makes the indexes of a kind's single properties only when a query
+            first needs them, so writes are cheaper. "eager" writes both indexes of every property
             together with the entity, as Google's service does. All answers and bills are the same.
             A file becomes lazy when an engine first opens it as lazy, and then remains lazy for all
             engines.
@@ -94,7 +94,7 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
 
 
 class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in stubs only
-    """The common methods of a finished call and its future."""
+    """The methods that a finished call and its future have in common."""
 
     def initial_metadata(self) -> tuple[()]:
         return ()

@@ -81,7 +81,7 @@ def varint(number):
 
 _ONE_BYTE = tuple(bytes((number,)) for number in range(_MORE))
 _LOW_BYTE = tuple(bytes((number | _MORE,)) for number in range(_MORE))
-_TAGS = tuple(varint(number << 3 | 2) for number in range(64))  # Length-delimited fields
+_TAGS = tuple(varint(number << 3 | 2) for number in range(64))  # Wire type of such fields
 _NUMBER_TAGS = tuple(varint(number << 3) for number in range(64))
 
 

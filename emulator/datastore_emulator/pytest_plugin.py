@@ -1,8 +1,8 @@
 """Pytest fixtures, which pytest finds in every environment that has the package.
 
-Owns the lifetime of emulators in a test run. Each worker of the run has one engine in memory; it is
-empty at the start of every test that uses it, regardless of what earlier tests stored. To pass
-arguments to `testing.emulator`, override the fixture `datastore_options`, for example:
+Owns the lifetime of emulators in a test run. Each worker of the run has one engine in memory. The
+engine is empty at the start of every test that uses it, regardless of what earlier tests stored. To
+pass arguments to `testing.emulator`, override the fixture `datastore_options`, for example:
 
     @pytest.fixture(scope="session")
     def datastore_options():
@@ -40,7 +40,7 @@ def _datastore_engine(datastore_options: dict[str, Any]) -> Iterator["testing.Em
 def datastore_emulator(_datastore_engine: "testing.Emulator") -> "testing.Emulator":
     """Return an emulator without data.
 
-    The first access to `datastore_emulator.address` starts to serve it on a port.
+    The first access to `datastore_emulator.address` starts a server for the emulator.
     """
     _datastore_engine.reset()
     return _datastore_engine

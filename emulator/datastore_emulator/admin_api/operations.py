@@ -38,7 +38,7 @@ Message = admin_protobufs.Message
 
 
 class Job:
-    """Tracks the progress of an operation's work and tells it when to stop."""
+    """Tracks the progress of an operation's work, and tells the work when to stop."""
 
     def __init__(self, metadata: Message, lock: threading.Lock) -> None:
         self._metadata = metadata

@@ -4,7 +4,7 @@ Owns the selection of entities to export and import. `export_folder` owns the lo
 and `json_lines` owns the line format.
 
 An export contains the entities as they were when the export was requested. An import is one commit.
-Both use the project's default database, because the API cannot name a different one.
+Exports and imports use the project's default database, because the API cannot name a different one.
 """
 
 from __future__ import annotations

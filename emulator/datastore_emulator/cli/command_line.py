@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _variables(options: argparse.Namespace, port: int) -> dict[str, str]:
-    """Return the variables for clients; Google's libraries read the project from either of two."""
+    """Return the variables for clients, including both that name the project."""
     host = options.host.strip("[]")
     host = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - not listening
     return {
@@ -138,7 +138,7 @@ def _describe(options: argparse.Namespace, admin_url: str) -> None:
 
 def _run_program(program: Sequence[str], variables: dict[str, str]) -> int:
     """Run a program with the variables in its environment, and return its exit status."""
-    # The terminal sends Ctrl-C to this process too, but the program decides what it means. A
+    # The terminal also sends Ctrl-C to this process, but the program decides how to react to it. A
     # program inherits blocked and ignored signals, but no handlers.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)

@@ -22,7 +22,7 @@ MAX_ENTITY_BYTES = 1_048_572
 MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
-_ID_BYTES = 8  # Size of a path element without a name.
+_ID_BYTES = 8  # Size of an id in a path.
 _SURELY_PARSED = 15  # Depth of nesting; with each entity in an array, it makes 75 nested messages.
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
@@ -307,7 +307,7 @@ class _Check:
 
 
 def _check_timestamp(name: str, timestamp: protobufs.Timestamp) -> None:
-    # Years 1 to 9999.
+    # The years 1 to 9999.
     if not -62_135_596_800 <= timestamp.seconds <= 253_402_300_799:  # noqa: PLR2004
         raise errors.InvalidArgument(f"The timestamp {name} is outside the years 1 to 9999.")
     if not 0 <= timestamp.nanos < 1_000_000_000:  # noqa: PLR2004

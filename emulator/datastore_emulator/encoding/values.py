@@ -11,10 +11,10 @@ Owns the order and the stored form of values. Pure.
     70 partition path           key
 
 `keys` defines text, int64, partition and path. The encoding is prefix-free, and its first byte is
-never above 70 (hexadecimal). Therefore ff sorts after every entry, and a complemented value in a
-descending index, whose first byte is 8f or above, cannot be confused with a plain value. Changing
-this encoding makes every data file wrong. Files of formats 1 to 3 have 40 in place of 41 for byte
-strings; the upgrade in `schema` rewrites the entries of byte strings.
+never above 70 (hexadecimal). Therefore ff sorts after every entry. In a descending index, the first
+byte of a complemented value is 8f or above, so such a value cannot be confused with a plain value.
+Changing this encoding makes every data file wrong. Files of formats 1 to 3 have 40 in place of 41
+for byte strings; the upgrade in `schema` rewrites the entries of byte strings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ABOVE = b"\xff"
 PROJECTED = 18
 
 _unsigned = struct.Struct(">Q")
-_tagged = struct.Struct(">cQ")  # A tag and an int64
+_tagged = struct.Struct(">cQ")  # Packs a tag and an int64
 _float64 = struct.Struct(">d")
 _SIGN = 1 << 63
 _ALL = (1 << 64) - 1

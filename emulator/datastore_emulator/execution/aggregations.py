@@ -8,8 +8,8 @@ request share one scan of index entries; they read no entities. Therefore, as in
   is left out of every aggregation of the request. A limit without an order selects the entries with
   the smallest values.
 * An index contains an array once for each distinct value. Each matching entry adds one to a COUNT
-  and its value to a SUM. A scan finds no entity twice at one position of the order, so an array
-  that matches several equality filters counts once.
+  and its value to a SUM. At one position of the order, a scan finds each entity only once, so an
+  array that matches several equality filters counts once.
 * An index does not distinguish timestamps from integers, so timestamps are summed as integer
   microseconds.
 

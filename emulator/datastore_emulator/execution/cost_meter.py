@@ -1,8 +1,8 @@
 """The cost meter: the operations that Google's service would bill for one process's requests.
 
 Owns the billing rules, their two interpretations, and the counters. Only requests that succeed
-count; a refused or aborted request costs nothing here. Each process counts its own requests, even
-if several processes share a data file, and a forked child starts at zero.
+count; a refused or aborted request costs nothing. Each process counts its own requests, even if
+several processes share a data file, and a forked child starts at zero.
 
 The rules, with their sources (cloud.google.com, read in November 2026):
 
@@ -236,7 +236,7 @@ class Meter:
     """Counts the cost of all requests to one engine in this process.
 
     Args:
-        pricing: The interpretation of the rules for the totals. A reading may use the other
+        pricing: The interpretation of the rules for the totals. A reading may use a different
             interpretation.
     """
 

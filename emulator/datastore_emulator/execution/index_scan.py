@@ -2,10 +2,10 @@
 
 Owns the iteration over index rows (except `merge_join`), the merging of branches, and the choice of
 the rows that are results. A scan finds an entity at every row that the entity has in the index, but
-only the first qualifying row is a result. The scan decides this from the entity itself, not from
-earlier rows, so the rule also holds for batches that come in separate requests. With distinct_on,
-only the first result of each group counts: the scan seeks the next group, and a cursor from one
-group's result resumes after the group.
+only the first qualifying row is a result. The scan decides which row qualifies first from the
+entity itself, not from earlier rows. Therefore the rule also holds for batches that come in
+separate requests. With distinct_on, only the first result of each group counts: the scan seeks the
+next group, and a cursor from one group's result resumes after the group.
 
 A scan reads only the rows that the caller takes, and sorts nothing; `entries` and `documents` count
 the rows and entities read. A scan records its reads in a ReadSet when the caller reports how far it
@@ -96,7 +96,7 @@ class IndexScan:
 
     @property
     def is_one_scan(self) -> bool:
-        """Return whether the results are exactly the rows of one scan, which SQLite can count."""
+        """Return whether the results are exactly the rows of one scan, so SQLite can count them."""
         plan = self._plan
         if len(plan.branches) != 1 or plan.query.distinct is not None or not self._is_every_entry:
             return False

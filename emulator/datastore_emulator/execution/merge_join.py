@@ -2,7 +2,7 @@
 
 Owns the leapfrog algorithm: the scans take turns, and each scan seeks the furthest suffix that any
 scan has reached. The scans therefore skip everything that the spans exclude. A scan that is close
-to that suffix steps forward row by row, because a seek costs as much as a few steps.
+to the furthest suffix steps forward row by row, because a seek costs as much as a few steps.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and 
 module answers these queries as if the keys of metadata kinds were index rows, so paging, cursors
 and counts work as they do for any other query by key.
 
-It stores nothing. A query finds names by seeking from one name to the next, in the keys of entities
-and in the list of indexes. A name counts while an entity or index entry uses it. Therefore the cost
-depends on the number of names, not on the number of stored entities. There is one exception: a file
-that makes built-in indexes on demand does not list all properties. In such a file, a query for the
-properties of a kind reads all entities of the kind; it does not make the indexes. Statistics are
-not computed, so the statistics kinds are empty. In a transaction, the results come from its
-snapshot, and later changes do not conflict with the transaction.
+This module stores nothing. A query finds names by seeking from one name to the next, in the keys of
+entities and in the list of indexes. A name counts while an entity or index entry uses it. Therefore
+the cost depends on the number of names, not on the number of stored entities. There is one
+exception: a file that makes built-in indexes on demand does not list all properties. In such a
+file, a query for the properties of a kind reads all entities of the kind; it does not make the
+indexes. Statistics are not computed, so the statistics kinds are empty. In a transaction, the
+results come from its snapshot, and later changes do not conflict with the transaction.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_kind(kind: str | None) -> bool:
 def source_of(
     snapshot: row_reader.RowReader, query: parser.Query, reads: read_sets.ReadSet | None
 ) -> tuple[row_reader.RowReader, parser.Query, read_sets.ReadSet | None]:
-    """Return the snapshot, query and read set to use; metadata queries get their own.
+    """Return the snapshot, query and read set to use; a metadata query gets its own ones.
 
     Raises:
         errors.InvalidArgument: The query requests more than keys, or has an impossible ancestor.
@@ -143,7 +143,7 @@ class MetadataView(row_reader.RowReader):
                 yield keys.element(KIND, kind) + keys.PATH_END, b""
 
     def _kind_names(self, partition: keys.Partition, low: bytes) -> Iterator[str]:
-        """Yield the names of all kinds that ever existed, starting at the kind in a path."""
+        """Yield the names of all kinds that ever existed, starting at the kind in path `low`."""
         start = _first_text(KIND, low)
         while start is not None:
             code = next(self._source.index_codes(partition.encoded, start, values.ABOVE), None)

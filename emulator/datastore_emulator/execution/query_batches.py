@@ -20,7 +20,7 @@ MAX_RESULTS = 300  # Maximum number of results in a batch, as in Google's servic
 MAX_BATCH_BYTES = 3_500_000  # Clients refuse responses of 4 MiB.
 MAX_SKIPPED = 1000  # Maximum number of results that one request skips for an offset.
 
-_MOST_PROJECTED = 4096  # Cached projections, shared by all engines; about 2 MB
+_MOST_PROJECTED = 4096  # Number of cached projections for all engines; about 2 MB
 _projected: dict[tuple[object, bytes], bytes] = {}
 
 _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3

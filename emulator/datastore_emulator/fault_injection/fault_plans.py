@@ -133,7 +133,7 @@ class Plan:
             try:
                 return proceed()
             finally:
-                # An error is an answer too, so the client loses it in the same way.
+                # The client also loses an answer that is an error.
                 self._inject(rule)
         finally:
             _in_hand.plan = _in_hand.batch = None

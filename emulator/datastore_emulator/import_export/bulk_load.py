@@ -18,7 +18,7 @@ from datastore_emulator.encoding import entities, keys
 from datastore_emulator.storage import file_store, row_writer
 from datastore_emulator.transactions import mutations
 
-BATCH = 2000  # Entities in a batch; larger batches are not faster
+BATCH = 2000  # Entities per batch; larger batches are not faster
 BATCH_BYTES = 8 * 1024 * 1024
 # A partition, and one of its entities in stored form.
 Checked = tuple[keys.Partition, protobufs.Entity]

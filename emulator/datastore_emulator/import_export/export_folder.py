@@ -20,7 +20,7 @@ from pathlib import Path
 from datastore_emulator import errors
 from datastore_emulator.import_export import export_files
 
-_MAX_URL = 1024  # Maximum number of characters.
+_MAX_URL = 1024  # Maximum number of characters in a URL.
 _MAX_PART = 200  # Maximum bytes of a name in a path; file systems allow 255.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP})

@@ -25,8 +25,8 @@ from datastore_emulator import errors
 from datastore_emulator.encoding import indexes, keys, values
 from datastore_emulator.queries import filters, parser, query_cursors
 
-# Half-open ranges [first, beyond) of encoded values in ascending order; the values are complemented
-# if the index descends. No encoded value is a prefix of another encoded value, so a span also
+# Half-open ranges [first, beyond) of encoded values in ascending order; in a descending index, the
+# values are complemented. No encoded value is a prefix of another encoded value, so a span also
 # covers values that are followed by other bytes.
 Spans = tuple[tuple[bytes, bytes], ...]
 ANYTHING: Spans = ((b"", values.ABOVE),)

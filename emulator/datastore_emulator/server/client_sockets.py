@@ -20,7 +20,8 @@ def cut(peer: str) -> None:
     for descriptor in _descriptors():
         with contextlib.suppress(OSError), _copy(descriptor) as copy:
             address, number = copy.getpeername()[:2]
-            # gRPC listens at an IPv4 address with a socket for both protocols.
+            # For an IPv4 address, gRPC's socket serves both protocols and reports an IPv6 form of
+            # the peer's address.
             if (address.removeprefix("::ffff:"), number) == (host.strip("[]"), int(port)):
                 copy.shutdown(socket.SHUT_RDWR)
 

@@ -149,7 +149,7 @@ class Body(io.RawIOBase):
         self._left = int(size[1], 16)
         if self._left:
             return
-        while self._line() not in (b"\r\n", b"\n", b""):  # Trailers
+        while self._line() not in (b"\r\n", b"\n", b""):  # Skip the trailers
             pass
         self.is_at_end = True
 

@@ -20,7 +20,7 @@ _PREFACE = b"PRI"  # No HTTP/1.1 method begins with these bytes.
 _PATIENCE, _ENDLESS = struct.pack("ll", 60, 0), struct.pack("ll", 0, 0)  # As struct timeval
 _CHUNK = 256 * 1024
 _ATTEMPTS = 20  # Attempts to find a port that is free at every address.
-_ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # For example, the machine lacks IPv6.
+_ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # No such address, for example without IPv6.
 
 
 class _Server(http_server.Server):
@@ -50,7 +50,7 @@ class _Server(http_server.Server):
 
 
 def _is_grpc(client: socket.socket) -> bool:
-    """Look at a connection's first bytes without taking them."""
+    """Peek at a connection's first bytes without consuming them."""
     # The kernel waits until all three bytes have arrived. With a timeout set in Python, the call
     # would return after the first byte.
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _PATIENCE)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 LARGE = 64 * 1024 * 1024  # Size in bytes above which a COMMIT also runs a checkpoint.
 _PAGE = 4096  # SQLite's default, in bytes.
-THREAD = "checkpoint"  # The name of the thread.
+THREAD = "checkpoint"
 ROWS = 3000  # Changed rows after which a checkpoint is due: about 4,000 pages, or 16 MB.
 
 
@@ -50,7 +50,7 @@ class BackgroundCheckpoint:
             self._rows += rows
             if self._rows < ROWS or self._thread is not None:
                 return
-            # A daemon thread could be inside SQLite while the interpreter ends.
+            # A daemon thread could still be inside SQLite when the interpreter ends.
             thread = threading.Thread(target=self._run, name=THREAD, daemon=False)
             with contextlib.suppress(RuntimeError):  # No more threads, or the interpreter ends
                 thread.start()

@@ -276,7 +276,7 @@ def refusal(fault: BaseException) -> errors.DatastoreError | None:
 
 
 def file_refusal(what: str, error: OSError) -> errors.DatastoreError:
-    """Return the error to raise for a fault of another file next to the data file."""
+    """Return the error to raise for a fault in one of the files next to the data file."""
     return _FILE_REFUSALS.get(error.errno, errors.Unwritable)(f"{what}: {error}")
 
 

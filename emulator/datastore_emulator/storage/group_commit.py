@@ -15,9 +15,9 @@ this process caches nothing that the part wrote
 
 If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, the connection is
 closed and every part raises an error. The cause of such a failure is the file or the machine, never
-a single part. A part that fails on its own rolls back only its own savepoint, and raises its error
-only after the group has ended; if the group failed too, the part raises the group's error instead.
-The reason is that an earlier part may have caused the error (by creating the entity, or by changing
+a single part. A part that fails on its own rolls back only its own savepoint. It raises its error
+only after the group has ended; if the group failed too, it raises the group's error instead. The
+reason is that an earlier part may have caused the error (by creating the entity, or by changing
 what was read), and no caller may learn of that part before it is on disk.
 
 A part sees the earlier parts of its group that did not fail, so validation and versions are the

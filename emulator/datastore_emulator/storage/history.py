@@ -2,9 +2,9 @@
 
 Owns the range of readable moments, and the reconstruction of the past. There are two sources:
 current rows that already existed at the moment, and `history` rows of entities that were changed or
-deleted later. The index entries of `history` rows are computed from the entities. Therefore a query
-of the past can use every index that exists today, and finds the data that the file contained at
-that moment.
+deleted later. The rows in `history` have no stored index entries, so these are computed from the
+entities. Therefore a query of the past can use every index that exists today, and finds the data
+that the file contained at that moment.
 
 A read of the past costs as much as the same read of the present, plus a cost for the later changes
 in the kinds that it reads. The batches of a query share this cost. An entity's state at a moment is

@@ -41,7 +41,7 @@ _Row = tuple[int, int, int]  # Entity id, version, whether the index has more of
 
 
 def drop_unasked(connection: sqlite3.Connection) -> None:
-    """Drop the built-in indexes that no query has asked for, inside the caller's transaction."""
+    """Inside the caller's transaction, drop the built-in indexes that no query has asked for."""
     rows = connection.execute("SELECT code FROM built_ins WHERE NOT is_asked").fetchall()
     for (code,) in rows:
         _drop(connection, code)

@@ -199,7 +199,7 @@ class RowWriter(index_writer.IndexWriter):
         )
 
     def _forget_past(self) -> None:
-        """Delete part of the history that is too old to be read.
+        """Delete some of the history that is too old to be read.
 
         Each commit deletes at most twice as many rows as it added, plus a few. Therefore the
         history shrinks again after a busy hour, and no single commit deletes all of it.

@@ -3,17 +3,17 @@
 Decides when to empty the log. SQLite empties the log when no connection reads from it. Under a
 steady load of overlapping transactions, some connection always reads from the log, and the log
 would grow until the disk is full. Therefore a process that finds the log too large asks all
-processes that use the file to pause new requests briefly, and empties the log once the requests in
-progress have finished. `background_checkpoint` has then already copied most of the log into the
-data file.
+processes that use the file to pause new requests briefly. Once the requests in progress have
+finished, the process empties the log. `background_checkpoint` has then already copied most of the
+log into the data file.
 
     <data>-pause   exists during a pause; contains its end in 8 bytes (nanoseconds, monotonic)
 
 Correctness does not depend on the pause: other processes may ignore it, and a failure to empty the
 log never fails a commit. The pause ends on its own, even if the process that requested it dies.
 Only a request that does not hold a snapshot or a lock yet may be paused. The pause waits for
-requests that hold a snapshot or that others wait for, so pausing these requests would cause a
-deadlock.
+requests that hold a snapshot, and for requests that others wait for. Pausing such requests would
+therefore cause a deadlock.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class WriteAheadLog:
     def empty(self, patience: float = PAUSE) -> bool:
         """Move the whole log into the file and truncate it; return whether that succeeded.
 
-        Other processes are asked to pause for at most the first `PAUSE` seconds of `patience`.
+        For at most the first `PAUSE` seconds of `patience`, other processes are asked to pause.
         """
         end = time.monotonic() + patience
         with (

@@ -152,7 +152,7 @@ class Commits:
 def _apply_all(
     writer: row_writer.RowWriter, checked: list[mutations.Mutation], *, is_atomic: bool
 ) -> tuple[list[mutations.Applied], errors.DatastoreError | None]:
-    """Apply mutations in order; return their results, and the error that ended them early."""
+    """Apply mutations in order; return their results, and the error, if any, that stopped them."""
     results: list[mutations.Applied] = []
     for write in checked:
         fault_plans.point("commit.mutation")
@@ -176,7 +176,7 @@ def _response(
 
 
 def checked_size(answer: bytes) -> bytes:
-    """Refuse a response that is too large for clients, before the commit."""
+    """Before the commit, refuse a response that is too large for clients."""
     if len(answer) >= MAX_RESPONSE_BYTES:
         raise errors.InvalidArgument(
             f"The response would be {MAX_RESPONSE_BYTES} bytes or more. Send a smaller request."

@@ -1,10 +1,10 @@
 """The lock manager: decides whether a request proceeds, waits or gives up.
 
 Owns the waiting that pessimistic concurrency requires. A reader takes shared locks on the places
-that it has read; a change to a place that another transaction has read waits until that transaction
-ends. A change announces its places before it commits, and locks them until it is on disk (together
-with all commits that share its COMMIT, see `group_commit`). Readers of those places wait until
-then.
+that it has read. A change to a place that another transaction has read waits until that transaction
+ends. A change announces its places before it commits, and locks them until it is on disk. All
+commits that share its COMMIT reach the disk together (`group_commit`). Readers of those places wait
+until then.
 
 A commit is validated as in optimistic mode, so a lock that is taken too late or released too early
 causes an ABORTED error, never a wrong result. A request never waits for a dead process, for an
@@ -44,11 +44,11 @@ COMMIT_WAIT = 10.0  # Seconds that a transaction's commit waits for readers befo
 WRITE_WAIT = 5.0  # The same limit outside a transaction, where the wait delays no other request.
 _BUSY = 1.0  # After a conflict at a place, readers queue there for this many seconds.
 _ENTRIES = 60.0  # After a lock on an entry, changes announce entries for this many seconds.
-_MAX_BUSY = 1000  # Above this number of busy places, expired ones are dropped.
+_MAX_BUSY = 1000  # Above this number of busy places, expired busy places are dropped.
 MAX_WAITING = 2000  # Maximum number of this process's requests that wait at the same time.
 _NAP = 0.25  # Seconds after which a waiting request checks for expired holders.
 _NAPS_ABROAD = (0.001, 0.02)  # Shortest and longest seconds between checks of other processes.
-_LONGER = 1.25  # The ratio of successive intervals; a wait takes at most a quarter too long.
+_LONGER = 1.25  # Factor between successive intervals; a wait ends at most a quarter too late.
 
 CONTENTION = (
     "Aborted due to cross-transaction contention. This occurs when multiple transactions attempt "
@@ -352,8 +352,8 @@ class LockManager:
     def _end(self, name: str, event: lock_table.Event) -> None:
         """Publish an event that ends an announcement or a holder, and wake its waiters.
 
-        The client already has its answer, so an unusable lock folder is not an error: other
-        processes learn of the end from the next event, or when the holder expires.
+        The client already has its answer, so an unusable lock folder is not an error. Other
+        processes then learn of the end from the next event, or when the holder expires.
         """
         with self._lock, contextlib.suppress(errors.Unavailable, errors.StorageFault):
             own = self._peers.table.holders

@@ -130,7 +130,7 @@ def _is_entry(place: str) -> bool:
 
 
 def places(touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> list[str]:
-    """Return the sorted places of a change."""
+    """Return the sorted places that a change touches."""
     return sorted(_place(name, entry) for name, entry in touched)
 
 

@@ -21,7 +21,7 @@ from datastore_emulator.encoding import entities, keys, property_masks, request_
 from datastore_emulator.storage import prepared_rows, row_reader, row_writer
 from datastore_emulator.transactions import preconditions, property_transforms
 
-_SURELY_SMALL = 500_000  # Bytes of a serialized entity that is surely within the size limits.
+_SURELY_SMALL = 500_000  # A serialized entity of this many bytes is surely within the size limits.
 # Field numbers of a MutationResult.
 _KEY, _VERSION, _CONFLICT, _UPDATE_TIME, _CREATE_TIME, _TRANSFORMED = 3, 4, 5, 6, 7, 8
 _ID_BASE = 10**15

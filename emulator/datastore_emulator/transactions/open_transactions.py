@@ -2,12 +2,12 @@
 
 Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, which its
 first read opens. A transaction's commit is refused with ABORTED if anything that the transaction
-read has changed since. This check runs inside the write transaction, so nothing can change in
-between, and the check also sees earlier commits in the same group (`group_commit`). The optimistic
+read has changed since. This check runs inside the write transaction, so nothing can change before
+the commit. The check also sees earlier commits in the same group (`group_commit`). The optimistic
 mode consists of this check alone, and serializability depends on the check in both modes.
 
-In the pessimistic mode, a transaction also locks the places that it has read (`lock_manager`); any
-change to these places waits, both inside and outside transactions. If a read finds data that has
+In the pessimistic mode, a transaction also locks the places that it has read (`lock_manager`). Any
+change to these places, inside or outside a transaction, waits. If a read finds data that has
 changed since the snapshot, and all earlier reads are still valid, the snapshot moves forward, as if
 the transaction had begun later. If an earlier read is outdated, the transaction is aborted
 immediately.

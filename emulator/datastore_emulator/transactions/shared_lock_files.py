@@ -11,8 +11,8 @@ Owns the folder of lock files next to the data file:
 A process writes only its own file, and reads and writes only during its turn. When a process ends,
 for any reason and in any container, the kernel releases the lock on its file, which immediately
 ends all locks of the process. A process id and a start time could not reveal this across pid
-namespaces. The files are never synced, because after a crash no process holds them and they are
-removed.
+namespaces. The files are never synced, because after a crash, no process has them locked, and they
+are removed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNTER = 8  # Bytes
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _CHUNK = 1 << 20
 _MAX_BYTES = 1 << 18  # A longer file is rewritten with only the current holders.
-# A file older than this is rewritten too, because it may contain keys of erased personal data.
+# A file older than this is also rewritten, because it may contain keys of erased personal data.
 _SECONDS = 60
 
 
