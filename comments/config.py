@@ -212,7 +212,7 @@ def _numbers(values: Mapping[str, str], kind: str) -> dict[str, int]:
         name.lower(): setting_values.number(values, name, *_NUMBERS[name]) for name in _NUMBERS
     }
     if kind != "embedded" and not values.get("AUDIT_READS"):
-        numbers["audit_reads"] = 0  # Other stores bill each read, so the default is off.
+        numbers["audit_reads"] = 0  # Other stores bill each read, so audits are off by default.
     return numbers
 
 

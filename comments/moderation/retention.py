@@ -10,8 +10,8 @@ network (`caller_marks`) are erased. Mail does not need this address, because su
 their own copy (`subscriptions`). No property marks the comments that have an address, because such
 a property would make every comment more expensive. Instead, a scan visits every comment once, in
 order of creation, when the comment is old enough. A Job row stores the position of the scan. The
-scan skips imported comments, which may be old when they are stored: their addresses are erased
-`TERM` after the import (`import_undo`).
+scan skips imported comments, because they may already be old when they are stored. Their addresses
+are erased `TERM` after the import (`import_undo`).
 """
 
 import functools

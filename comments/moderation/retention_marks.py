@@ -26,7 +26,7 @@ TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
 def mark_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Mark the comments that events refused, in the transaction that completes the events."""
+    """Mark the comments that were refused, in the transaction that completes their events."""
     rows: dict[str, moderation_rows.ErasureDueRow] = {}
     for event in events:
         old, new = event.changes[0] if event.changes else (None, None)

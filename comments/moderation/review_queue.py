@@ -1,8 +1,9 @@
 """List comments and threads for moderators.
 
-There are three listings: a site's comments by status, author and words, newest first; a site's
-threads, by activity and words or by creation; and one thread with comments of every status. The
-caller must have checked that the reader is allowed to see the whole site.
+There are three listings. The first contains a site's comments by status, author and words, newest
+first. The second contains a site's threads, by activity and words or by creation. The third
+contains one thread with comments of every status. The caller must have checked that the reader is
+allowed to see the whole site.
 
 The number of reads per page has an upper limit, which does not depend on the size of the site.
 Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads. Its cursor

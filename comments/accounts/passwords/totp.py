@@ -68,6 +68,6 @@ def check_first_code(key: str, given: str, *, now: datetime) -> int:
 
 
 def address(key: str, *, service: str, login: str) -> str:
-    """Return the `otpauth` address that gives an authenticator its secret, by link or QR code."""
+    """Return the `otpauth` address (a link or QR code) that gives an authenticator its secret."""
     query = urlencode({"secret": key, "issuer": service}, quote_via=quote)
     return f"otpauth://totp/{quote(service)}:{quote(login)}?{query}"

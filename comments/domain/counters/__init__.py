@@ -1,1 +1,1 @@
-"""What counters and audiences count (pure)."""
+"""Define what counters and audiences count (pure)."""

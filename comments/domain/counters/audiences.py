@@ -92,7 +92,7 @@ class Question:
         self._places = functools.lru_cache(_MASKS)(functools.partial(_places, parts))
 
     def places(self, mask: int) -> tuple[int, ...]:
-        """Return the audiences of an author who is in these sources, as places in `names`."""
+        """Return the audiences that an author in these sources belongs to, as places in `names`."""
         return self._places(mask)
 
 

@@ -39,7 +39,7 @@ from comments.domain.records import Status
 MOST = 20  # Maximum number of counters of a site
 MOST_CONDITIONS = 10
 LONGEST_NAME = 40  # In characters
-MOST_CATEGORIES = categories.MOST * categories.DEEPEST  # Most that one comment can count in
+MOST_CATEGORIES = categories.MOST * categories.DEEPEST  # Most categories in which a comment counts
 LARGEST = 1_000_000_000
 SCOPE = "declared"
 
@@ -299,5 +299,5 @@ def first_day(day: date) -> str:
 
 
 def rows_per_comment(declaration: Declaration) -> int:
-    """Return the maximum number of rows to which one state of a comment adds."""
+    """Return the maximum number of rows in which one state of a comment counts."""
     return MOST_CATEGORIES if CounterKey.CATEGORY in declaration.by else 1

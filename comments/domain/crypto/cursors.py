@@ -24,7 +24,7 @@ def label(*parts: str) -> str:
 
 
 def seal(position: Sequence[str], listing: str, secret: str, *, shape: int = 0) -> str:
-    """Sign and encode a position in a listing. `shape` is that of the position's tree."""
+    """Sign and encode a position in a listing. `shape` is the shape of the position's tree."""
     signer = _serializer(secret_rotation.accepted_secrets(secret))
     # The first shape is left out, so cursors made before the first change of a scheme stay valid.
     return str(signer.dumps([*position, *([shape] if shape else [])], salt=_salt(listing)))

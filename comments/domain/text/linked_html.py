@@ -42,7 +42,7 @@ def _count(open_elements: collections.Counter[str], tag: str) -> None:
 
 
 def _link(piece: str) -> str:
-    """Add links to a piece of text with HTML entities."""
+    """Add links to a piece of text that may contain HTML entities."""
     text = html.unescape(piece)
     parts: list[str] = []
     done = place = 0
