@@ -1,12 +1,12 @@
 """Run the background work of a serving process in a thread.
 
 This module owns the timing. The worker handles its own process's changes within moments. At
-intervals (`LOOK_EVERY`, `SWEEP_EVERY`), it searches for work that other processes left. The worker
-starts after the fork. The worker also starts one thread for messages (`message_sender`) and one for
-mail (`mail_worker`), because their recipients can be slow, and one for uploaded files
+intervals (`LOOK_EVERY`, `SWEEP_EVERY`), the worker searches for work that other processes left. The
+worker starts after the fork. It also starts three more threads: one for messages (`message_sender`)
+and one for mail (`mail_worker`), because recipients can be slow, and one for uploaded files
 (`upload_worker`), because an import takes minutes.
 
-No failure ends the worker. `stop` waits for the end of the current step.
+No failure ends the worker. `stop` waits until the current step has ended.
 """
 
 import logging
@@ -26,12 +26,12 @@ from comments.upkeep import scheduler
 from comments.upkeep.backups import backup_process
 from comments.upkeep.integrity import thread_audit
 
-SWEEP_EVERY = 30.0  # Seconds between two sweeps for events that ended processes left.
-LOOK_EVERY = 300.0  # Seconds between two searches for threads that ended processes left.
+SWEEP_EVERY = 30.0  # Seconds between two sweeps for events left by ended processes.
+LOOK_EVERY = 300.0  # Seconds between two searches for work left by ended processes.
 AUDIT_EVERY = 300.0  # Seconds between two rounds of the audit.
 BACKUP_EVERY = 60.0  # Seconds between two checks whether a nightly backup is due.
-_PORTIONS = 10  # Maximum portions of the process's own events that are delivered in a row.
-OLD = 600  # Seconds after which the log reports waiting events and messages.
+_PORTIONS = 10  # Maximum portions of the process's own events to deliver in a row.
+OLD = 600  # Seconds that events and messages wait before the log reports them.
 
 _log = logging.getLogger("flatthread")
 
@@ -46,7 +46,7 @@ class BackgroundWorker:
             process's own changes do not wait for this search.
         reach: makes the channels for sending messages.
         secret: the service's secret, with which uploaded files are encrypted.
-        audit_reads: the reads in an hour for `thread_audit`; 0 switches it off.
+        audit_reads: maximum reads per hour for `thread_audit`; 0 switches the audit off.
         backups: starts the nightly backups, if the service makes any.
     """
 
@@ -119,8 +119,8 @@ class BackgroundWorker:
     def step(self) -> scheduler.RoundSummary:
         """Do all work that is due now.
 
-        Events do not wait for compactions: those that become due during a round are delivered
-        between two of its entries.
+        Events do not wait for compactions: events that become due during a round are delivered
+        between two entries of the round.
         """
         self._deliver()
         if self._next_look <= self._backlog.clock():
@@ -153,7 +153,7 @@ class BackgroundWorker:
                     now=self._upkeep.now(), limit=dispatcher.SWEPT + mail_worker.MOST
                 )
                 if self._hand_out(due) == dispatcher.SWEPT:
-                    self._next_sweep = self._backlog.clock()  # More events are due.
+                    self._next_sweep = self._backlog.clock()  # More events may be due.
         except Exception as error:  # noqa: BLE001 - the next sweep tries again
             scheduler.log_failure("Delivering events", error)
 

@@ -90,7 +90,7 @@ def export_time(path: Path) -> datetime:
     """Return when the export was made.
 
     Raises:
-        errors.BadImport: the file does not begin with a header, or its time is in the future.
+        errors.BadImport: the file has no header, or the time in the header is in the future.
     """
     first = next((line for line in source_files.lines(path) if line.text.strip()), None)
     header: Any = None if first is None else _decode_line(path, first).value

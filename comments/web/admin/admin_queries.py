@@ -79,7 +79,7 @@ class AuditLogQuery(_Query, frozen=True):
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A period of days that ends at `until` or today; with a category or for all categories."""
+    """A period of days that ends at `until` or today, in one category or in all of them."""
 
     days: Literal["30", "90", "365"] = "30"
     until: date | msgspec.UnsetType = msgspec.UNSET
