@@ -1,9 +1,10 @@
 """Sign owners and moderators in through a provider, and link providers to their accounts.
 
-Invariant: Signing in through a provider never gives a role. An identity leads to an account with a
-role only in two cases: the account's owner linked the identity while signed in, after entering the
-password, or the owner accepted an invitation with it
+Invariant: Signing in through a provider never gives a role
 (test_provider_login.py::test_signing_in_by_a_provider_gives_nobody_a_role).
+
+An identity leads to an account with a role only in two cases: the account's owner linked the
+identity while signed in, after entering the password, or the owner accepted an invitation with it.
 
 If an account uses an authenticator, a sign-in through a provider also requires the authenticator's
 code. Until the session begins, the sign-in is stored in a ticket that is valid for `TERM`. An

@@ -6,9 +6,10 @@ two paths of numbers: depth first, siblings by number, a parent before everythin
 query ordered by this string returns the whole discussion, and everything below a comment is one
 contiguous range.
 
-Invariant: No segment is a prefix of another. Two hashes therefore first differ within segments of
-the same level, and a hash is a string prefix of another only if its comment is an ancestor
-(test_sorthash.py::test_a_hash_is_a_prefix_of_its_descendants_alone).
+Invariant: No segment is a prefix of another, so a hash is a string prefix of another hash only if
+its comment is an ancestor (test_sorthash.py::test_a_hash_is_a_prefix_of_its_descendants_alone).
+
+Two hashes therefore first differ within segments of the same level.
 
 If all segments had the same width, none could be a prefix of another, but the numbers would run out
 at `base ** width` siblings. Longer segments therefore begin with one of two letters that are not

@@ -2,8 +2,8 @@
 
 HTML from Markdown and from other systems passes through this module once, when a body is written.
 
-Invariant: The HTML contains only the tags and attributes of the lists below. Parsing and
-serializing it gives the same HTML again, so no browser can interpret it differently
+Invariant: The HTML contains only the tags and attributes of the lists below, and stays the same
+when it is parsed and serialized again, so no browser can interpret it differently
 (test_sanitizing.py::test_imported_html_keeps_only_allowed_elements).
 
 Wide code blocks and tables scroll, so they can be focused with the keyboard.

@@ -3,8 +3,8 @@
 Classifiers' verdicts are applied in the same way as moderators' decisions. The classifier is the
 actor, and the audit log receives an entry with the classifier's reason.
 
-Invariant: A verdict never overrides people. It is ignored if the comment has been edited or
-moderated since the question was asked
+Invariant: A verdict is ignored if the comment has been edited or moderated since the question was
+asked, so verdicts never override people
 (test_classifier_requests.py::test_a_moderators_decision_during_the_request_is_not_overruled).
 
 Duplicate, late and unsolicited verdicts are also ignored. A verdict never releases a comment that
