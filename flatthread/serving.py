@@ -1,8 +1,9 @@
 """The gunicorn configuration of `flatthread serve`: gunicorn's settings and hooks by name.
 
-With the embedded engine, which survives a fork, the application is loaded once before the workers
-start: the workers share memory, and an error in settings or data is reported once. A connection to
-any other store does not survive a fork, so then each worker loads the application itself.
+With the embedded engine, which survives a fork, the application is loaded once, before the workers
+start. The workers then share memory, and an error in settings or data is reported only once. A
+connection to any other store does not survive a fork, so with such a store, each worker loads the
+application itself.
 """
 
 import contextlib

@@ -4,7 +4,7 @@ If an application fails at any point, the server can still answer with an error,
 sent anything yet.
 
 The server never sends an application's header that contains a line break or another control
-character, and the declared length equals the length of the body.
+character. The declared length always equals the length of the body.
 """
 
 import email.utils
@@ -116,7 +116,7 @@ def run(
 
 
 def _lines(status: str, headers: list[tuple[str, str]], length: int | None) -> str:
-    """Return the status and the headers, with the length of the body if there is one."""
+    """Return the status and the headers, including the body's length if there is a body."""
     lines = f"{status}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers)
     # A header with a line break would add a line.
     if not _HEAD.fullmatch(lines) or lines.count("\n") > len(headers) + 1:

@@ -1,12 +1,12 @@
 """The number of connections of each worker, in memory that all workers share.
 
 All workers of a server accept connections from the same socket. The worker that wakes up first
-would accept every connection that arrives in that moment, and one processor would do all the work.
+would accept every connection that arrives at that moment, and one processor would do all the work.
 Therefore a worker leaves a new connection to workers that have fewer connections.
 
 Correctness does not depend on the numbers: a worker can read a number that is already outdated. A
-number that is older than `FRESH` seconds is ignored, so a worker that was killed or does not
-respond gets no connections left to it.
+number that is older than `FRESH` seconds is ignored. Therefore no connections are left to a worker
+that was killed or does not respond.
 """
 
 import mmap
@@ -31,7 +31,7 @@ class ConnectionCounts:
 
 
 class OwnCount:
-    """One worker's number, and how it compares with the others'."""
+    """One worker's number of connections, and its comparison with the other workers."""
 
     def __init__(self, entries: mmap.mmap, place: int) -> None:
         self._entries = entries

@@ -8,7 +8,7 @@ import dataclasses
 import ipaddress
 from typing import Any
 
-_SITE_BITS = 64  # Of an IPv6 address, because one customer has at least a /64
+_SITE_BITS = 64  # Length of an IPv6 prefix; one customer has at least a /64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Limits:
         largest_body: bytes of a body that the server keeps. The application refuses longer bodies.
         unsent: bytes of answers that wait for their clients, over all connections; bytes shared by
             several answers count once.
-        connections: open at once.
-        per_peer: open at once for one address; 0 for any number.
+        connections: maximum number open at once.
+        per_peer: maximum number open at once for one address; 0 for no limit.
     """
 
     head: float = 10.0

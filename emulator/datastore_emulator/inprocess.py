@@ -128,7 +128,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
         fn(self)
 
 
-class CallError(grpc.RpcError, _Finished):  # grpc combines them in the same way
+class CallError(grpc.RpcError, _Finished):  # grpc also combines the two in this way
     """A refusal in gRPC's form: an exception that also represents the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
@@ -234,8 +234,8 @@ class Channel(grpc.Channel):
     Args:
         engine: Answers the calls.
         interceptor: Called as `interceptor(method, request, proceed)` around every call. `method`
-            is the RPC's name ("Commit"), `request` is the raw request message, which the
-            interceptor must not change, and `proceed` runs the call and returns the serialized
+            is the RPC's name ("Commit"). `request` is the raw request message, which the
+            interceptor must not change. `proceed` runs the call and returns the serialized
             response. The interceptor returns a serialized response or raises an
             `errors.DatastoreError`. An error raised before `proceed()` means that the request is
             not applied; after `proceed()`, the request is applied and the response is lost.

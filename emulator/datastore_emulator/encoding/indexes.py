@@ -295,7 +295,7 @@ def _some_entries(
     composites: Iterable[Index],
     built_ins: Codes,
 ) -> Entries:
-    """Return an entity's entries in composite indexes and in those of the named properties."""
+    """Return an entity's entries in composite indexes and in indexes of the named properties."""
     by_code: Entries = {}
     for name in names:
         column = indexed.get(name)

@@ -4,9 +4,9 @@ Owns the validation of RunAggregationQuery and the computation of its results. A
 request share one scan of index entries; they read no entities. Therefore, as in Google's service:
 
 * Only index entries count. A property that is summed or averaged is a column of the scanned index,
-  after the columns of the query's order. An entity in which that property is missing or unindexed
-  is left out of every aggregation of the request. A limit without an order selects the entries with
-  the smallest values.
+  after the columns of the query's order. An entity in which a summed or averaged property is
+  missing or unindexed is left out of every aggregation of the request. A limit without an order
+  selects the entries with the smallest values.
 * An index contains an array once for each distinct value. Each matching entry adds one to a COUNT
   and its value to a SUM. At one position of the order, a scan finds each entity only once, so an
   array that matches several equality filters counts once.

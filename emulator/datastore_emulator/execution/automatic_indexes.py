@@ -5,11 +5,11 @@ find unneeded entries, delete the lower part of the file and run the tests again
 
 Appending preserves the existing content of the file byte for byte, and a new file replaces the old
 one in a single step. Threads and processes that append to the same file take turns by locking its
-folder. If appending would not produce exactly the old entries plus the new ones (for example,
-because the file uses YAML's flow style), the file stays unchanged and the query still runs.
+folder. If appending would not produce exactly the old entries plus the new ones, the file stays
+unchanged and the query still runs. An example is a file in YAML's flow style.
 
-Flatthread's in-process channel does not use this module: its strict index definitions reveal a
-missing index before Google's service does.
+Flatthread's in-process channel does not use this module: the channel's strict index definitions
+reveal a missing index before Google's service does.
 """
 
 from __future__ import annotations

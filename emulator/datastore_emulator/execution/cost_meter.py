@@ -32,7 +32,7 @@ The rules, with their sources (cloud.google.com, read in November 2026):
 * Commit: one write for each insert, update and upsert, and one delete for each delete, even of a
   missing entity. Source: firestore/pricing.
 * AllocateIds and ReserveIds: one small operation per call. Source: datastore/pricing, "Small
-  operations", which names "calls to allocate IDs"; that reserving costs the same is an assumption.
+  operations", which names "calls to allocate IDs". That reserving costs the same is an assumption.
 * Bytes are the sizes of the request and response messages.
 
 Beginning and ending a transaction is free. Counting costs a few additions under a lock for each

@@ -4,8 +4,8 @@ Owns the iteration over index rows (except `merge_join`), the merging of branche
 the rows that are results. A scan finds an entity at every row that the entity has in the index, but
 only the first qualifying row is a result. The scan decides which row qualifies first from the
 entity itself, not from earlier rows. Therefore the rule also holds for batches that come in
-separate requests. With distinct_on, only the first result of each group counts: the scan seeks the
-next group, and a cursor from one group's result resumes after the group.
+separate requests. With distinct_on, only the first result of each group counts. The scan then seeks
+the next group, and a cursor from one group's result resumes after the group.
 
 A scan reads only the rows that the caller takes, and sorts nothing; `entries` and `documents` count
 the rows and entities read. A scan records its reads in a ReadSet when the caller reports how far it

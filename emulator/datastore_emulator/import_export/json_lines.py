@@ -7,7 +7,7 @@ trip, and the key contains project, database and namespace.
      "version": "1735786984000000"}
 
 A line may also contain a bare entity, {"key": ..., "properties": ...}. The times and the version
-are only informative: an import is a new write under the same rules as every write, and the imported
+are only informative. An import is a new write under the same rules as every write, and the imported
 entities get the commit time of the import. (A backup keeps the times.)
 
 An import is one commit, unless the caller requests batches. The error for an invalid line names the

@@ -146,7 +146,8 @@ def _with_log(connection: sqlite3.Connection) -> str:
 
     A new or copied file is not in WAL mode yet. The switch requires exclusive access to the file.
     If another process is switching or writing at that moment, SQLite refuses immediately, because
-    SQLite never waits for a second lock while it holds one. This function then tries again.
+    SQLite never waits for a second lock while it already holds a lock. This function then tries
+    again.
     """
     until = time.monotonic() + BUSY_SECONDS
     mode = ""

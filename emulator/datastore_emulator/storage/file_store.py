@@ -7,12 +7,13 @@ Invariant: Replaced and deleted data is overwritten in the file and, without his
 the log, which contains older states of pages
 (test_erasure.py::test_deleted_data_is_in_no_byte_a_minute_later).
 
-The log is emptied `LOG_SECONDS` after a commit. Either the next request that finds the log unused
-does so, or the next commit, which asks other processes to pause. After a fault, the connection is
-closed and never used again, so the engine recovers as soon as the machine does. At least one
-connection stays open, so other processes can see that the file is in use. Connections never cross a
-fork. Idle connections are closed before the fork (`close_idle` explains why). The child abandons
-the other connections without closing them, because closing them would release the parent's locks.
+The log is emptied `LOG_SECONDS` after a commit. The next request that finds the log unused empties
+it. Otherwise, the next commit does so after it has asked other processes to pause. After a fault,
+the connection is closed and never used again, so the engine recovers as soon as the machine does.
+At least one connection stays open, so other processes can see that the file is in use. Connections
+never cross a fork. Idle connections are closed before the fork (`close_idle` explains why). The
+child abandons the other connections without closing them, because closing them would release the
+parent's locks.
 
 An in-memory engine uses a private temporary file and removes it at the end. SQLite's own in-memory
 databases are not used, because they have no snapshots.
@@ -172,7 +173,8 @@ class FileStore:
         A forked child inherits SQLite's records of its parent's locks on a file, but not the locks
         themselves. Therefore, while the parent has a connection open, the child's connections do
         not lock the file. Once the parent has exited, SQLite treats the next process that closes
-        the file as the last one and removes the log, although the child still writes to the log.
+        the file as the last one. SQLite then removes the log, although the child still writes to
+        it.
         """
         self._log.finish()
         connections = self._connections
@@ -268,7 +270,7 @@ class FileStore:
         """Ensure that all future commits are newer than a moment.
 
         A commit takes its version when it begins. A commit in progress could therefore be older
-        than the moment and not visible yet, so that two reads at the same moment would differ.
+        than the moment and not visible yet. Two reads at the same moment would then differ.
         """
         with data_file.translating, self._connections.turn.alone() as connection:
             self._read_up_to = max(self._read_up_to, moment)

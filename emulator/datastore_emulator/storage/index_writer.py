@@ -4,11 +4,11 @@ Owns index maintenance: a change to an entity removes and adds entries, and a ne
 or drops composite indexes.
 
 Every kind has two built-in indexes for each property, which Google's service maintains for all
-entities. A file in which `is_eager` is set also maintains all of them. In any other file, commits
-maintain only the built-in indexes listed in `built_ins`, because most built-in indexes are never
-read and each costs a row for every entity. If a query needs another built-in index, the engine
-first makes this index, in steps. Each step is a separate commit. The row of an index in `built_ins`
-shows its state:
+entities. A file in which `is_eager` is set also maintains all built-in indexes. In any other file,
+commits maintain only the built-in indexes listed in `built_ins`, because most built-in indexes are
+never read and each costs a row for every entity. If a query needs another built-in index, the
+engine first makes this index, in steps. Each step is a separate commit. The row of an index in
+`built_ins` shows its state:
 
     (no row)      not maintained; the index has no entries
     filled_to     maintained; entities after this key may still lack their entries. Queries do not

@@ -3,8 +3,8 @@
 Owns the waiting that pessimistic concurrency requires. A reader takes shared locks on the places
 that it has read. A change to a place that another transaction has read waits until that transaction
 ends. A change announces its places before it commits, and locks them until it is on disk. All
-commits that share its COMMIT reach the disk together (`group_commit`). Readers of those places wait
-until then.
+commits that share its COMMIT reach the disk together (`group_commit`). Readers of these places wait
+until the change is on disk.
 
 A commit is validated as in optimistic mode, so a lock that is taken too late or released too early
 causes an ABORTED error, never a wrong result. A request never waits for a dead process, for an
@@ -16,8 +16,8 @@ transaction.
 Most transactions read only entities, but most of the places that a commit changes are entries of
 indexes. Therefore a commit announces entries only while a transaction holds a lock on entries of
 any index, and for some time afterward. If there was no such lock for a while, the first query in a
-transaction does not wait for a change that is being committed, and its transaction may be aborted.
-Commits then announce their entries, so the repeated transaction waits.
+transaction does not wait for a change that is being committed. The query's transaction may then be
+aborted. Commits then announce their entries, so the repeated transaction waits.
 
 With shared locks alone, transactions that read and change the same entity abort each other, because
 each has locked a place that the others want to change. Therefore readers queue at places where this

@@ -1,8 +1,8 @@
 """Mutations: checking and applying them, and generating ids.
 
 Owns the rules for mutations and the generation of ids. `check` does everything that is possible
-before the writer's turn, including the preparation of rows (`prepared_rows`); `apply` does the rest
-during the turn.
+before the writer's turn, including the preparation of rows (`prepared_rows`). During the turn,
+`apply` does the rest.
 
 An id is the next number of a stored counter, which a bijection scatters over 16 decimal digits.
 Therefore no process ever allocates an id twice during the lifetime of the file; ids that are in use

@@ -9,8 +9,8 @@ Owns the folder of lock files next to the data file:
                     JSON
 
 A process writes only its own file, and reads and writes only during its turn. When a process ends,
-for any reason and in any container, the kernel releases the lock on its file, which immediately
-ends all locks of the process. A process id and a start time could not reveal this across pid
+for any reason and in any container, the kernel releases the lock on its file. All locks of the
+process then end immediately. A process id and a start time could not reveal this across pid
 namespaces. The files are never synced, because after a crash, no process has them locked, and they
 are removed.
 """
