@@ -42,6 +42,7 @@ from comments.web.api import (
     own_data,
     statistics_calls,
 )
+from comments.web.api.description import openapi
 from comments.web.embedding import embed, feed_views, plain_posting
 from comments.web.http import (
     context,
@@ -83,6 +84,7 @@ _BLUEPRINTS = (
     inbox_calls.blueprint,
     moderator_calls.blueprint,
     statistics_calls.blueprint,
+    openapi.blueprint,
     service_pages.blueprint,
     example_pages.blueprint,
     embed.blueprint,

@@ -36,7 +36,6 @@ import comments.errors
 import comments.upkeep.background_worker
 import comments.web.http.cors
 import comments.web.http.problems
-import comments.web.http.response_shapes
 import comments.web.http.security_headers
 import server.limits
 import server.refusals
@@ -97,9 +96,7 @@ def _limits(settings: comments.config.Settings | None) -> server.limits.Limits:
 def _refusal(status: int) -> tuple[dict[str, str], bytes]:
     """Answer a malformed request in the same form as the application's errors."""
     reason = server.refusals.REASONS[status]
-    problem = comments.web.http.response_shapes.Problem(
-        reason, status, f"http-{status}", reason.lower()
-    )
+    problem = comments.web.http.problems.Problem(reason, status, f"http-{status}", reason.lower())
     headers = {
         "Content-Type": comments.web.http.problems.CONTENT_TYPE,
         **comments.web.http.security_headers.server_headers(),

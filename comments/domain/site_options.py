@@ -1,7 +1,7 @@
 """The options of a website that its readers notice (pure).
 
 This module owns the values, defaults and limits of these options. The comments page passes all of
-them to the widget (`response_shapes.PageOptions`). `votes`, `website` and `guests` also apply to
+them to the widget (`page_members.PageOptions`). `votes`, `website` and `guests` also apply to
 API calls: `cast_vote` and `admission` refuse requests for features that are turned off.
 """
 

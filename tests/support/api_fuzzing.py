@@ -31,8 +31,8 @@ from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters.declared import declarations
-from comments.web.api import operations
 from comments.web.api.callers import api_tokens
+from comments.web.api.description import operations
 from tests.support.people import account_holders, moderators, site_tokens
 from tests.support.threads import sample_threads
 

@@ -16,7 +16,7 @@ import schemathesis
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
-from comments.web.api import operations
+from comments.web.api.description import operations
 from tests.support import api_fuzzing, datastores
 from tests.support.outside import mail_server
 

@@ -12,7 +12,7 @@ from comments.domain import records, site_options
 from comments.domain.records import Status
 from comments.moderation import review_queue
 from comments.moderation.policy import rules
-from comments.web.http.decode.request_shapes import Typed
+from comments.web.http.decode.parameters import Typed
 
 ANY = "any"
 _NUMBER = re.compile("[0-9]+")

@@ -23,10 +23,10 @@ from comments.reading import full_thread, listings, thread_pages
 from comments.sites import site_settings
 from comments.tree.counters import leaderboard, totals
 from comments.tree.lists import listed_comments, slugs
-from comments.web.api import list_queries, moderation_calls, openapi
+from comments.web.api import comment_shapes, list_queries, moderation_calls
 from comments.web.api.callers import api_callers
-from comments.web.http import context, cors, problems, response_shapes, responses
-from comments.web.http.decode import json_bodies, preconditions, query_strings, request_shapes
+from comments.web.http import context, cors, problems, responses
+from comments.web.http.decode import json_bodies, parameters, preconditions, query_strings
 
 blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
 blueprint.register_blueprint(moderation_calls.blueprint)
@@ -62,16 +62,11 @@ def admit() -> flask.Response | None:
     return None
 
 
-@blueprint.get("/openapi.json")
-def describe() -> flask.Response:
-    return responses.fixed_answer(_description())
-
-
 @blueprint.get("/sites/<site:site_id>/comments")
 def list_comments(site_id: str) -> flask.Response:
     """List a page of a thread, or the whole thread with limit=all."""
     site = site_settings.get(site_id)
-    thread, query = query_strings.read_thread(request_shapes.ListQuery, site)
+    thread, query = query_strings.read_thread(comment_shapes.ListQuery, site)
     secret = context.settings().secret
     if not isinstance(query.limit, int):
         list_queries.refuse_beside_all(query)
@@ -99,10 +94,10 @@ def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` read
         replies = 0 if posted.created else msgspec.UNSET
         speaker = speaker or api_callers.Speaker(comment.site, comment.author.id)
         token = speaker.token(request.settings, request.now)
-        shown = response_shapes.PostedComment(_own(comment, replies), *token)
+        shown = comment_shapes.PostedComment(_own(comment, replies), *token)
     else:
         public = msgspec.structs.asdict(presentation.comment(comment))
-        shown = response_shapes.PostedComment(presentation.OwnComment(**public))
+        shown = comment_shapes.PostedComment(presentation.OwnComment(**public))
     is_held = shown.comment.status is presentation.Shown.PENDING
     response = responses.of_comment(shown, comment.revision, 202 if is_held else 201)
     response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
@@ -118,7 +113,7 @@ def challenge(site_id: str) -> flask.Response:
     If a page's origin may not post, the page gets the refusal here. The page can read the response
     to this GET, but cannot learn why its browser did not send the post.
     """
-    purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
+    purpose = query_strings.read(comment_shapes.ChallengeQuery).purpose
     request = context.request_to(site_settings.get(site_id))
     cors.check(request.site)
     if purpose is proof_policy.ChallengePurpose.POST:
@@ -133,14 +128,14 @@ def show_comment(comment_id: str) -> flask.Response:
     The ETag is the comment's revision, for If-Match. The answer is never 304, because the ancestors
     can change while the revision stays the same.
     """
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     return _with_ancestors(*listed_comments.with_ancestors(comment_id))
 
 
 def _with_ancestors(
     comment: records.Comment, ancestors: Sequence[records.Comment]
 ) -> flask.Response:
-    shown = response_shapes.OneComment(
+    shown = comment_shapes.OneComment(
         presentation.comment(comment), [presentation.comment(row) for row in ancestors]
     )
     return responses.of_comment(shown, comment.revision)
@@ -150,7 +145,7 @@ def _with_ancestors(
 def find_comment(site_id: str) -> flask.Response:
     """Return the comment that has this slug, with its ancestors."""
     site = site_settings.get(site_id)
-    thread, query = query_strings.read_thread(request_shapes.SlugQuery, site)
+    thread, query = query_strings.read_thread(comment_shapes.SlugQuery, site)
     name = records.ThreadName(site.id, thread)
     return _with_ancestors(*slugs.with_ancestors(site.scheme, name, query.slug))
 
@@ -158,13 +153,13 @@ def find_comment(site_id: str) -> flask.Response:
 @blueprint.patch("/comments/<comment:comment_id>")
 def edit_comment(comment_id: str) -> flask.Response:
     """Replace the text of the caller's own comment."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     request: SiteRequest = flask.g.asked
     speaker, revision = api_callers.current(), preconditions.revision()
     comment = own_comment.edit(
         comment_id,
         author_id=speaker.id,
-        body=json_bodies.read(request_shapes.NewBody).body,
+        body=json_bodies.read(comment_shapes.NewBody).body,
         revision=revision,
         settings=request.settings,
         now=request.now,
@@ -172,13 +167,13 @@ def edit_comment(comment_id: str) -> flask.Response:
         since=speaker.since,
         site=speaker.site,
     )
-    return responses.of_comment(response_shapes.ChangedComment(_own(comment)), comment.revision)
+    return responses.of_comment(comment_shapes.ChangedComment(_own(comment)), comment.revision)
 
 
 @blueprint.delete("/comments/<comment:comment_id>")
 def retract_comment(comment_id: str) -> flask.Response:
     """Retract the caller's own comment."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     speaker, revision = api_callers.current(), preconditions.revision()
     comment = own_comment.retract(
         comment_id,
@@ -188,14 +183,14 @@ def retract_comment(comment_id: str) -> flask.Response:
         site=speaker.site,
     )
     return responses.of_comment(
-        response_shapes.ChangedComment(presentation.own(comment)), comment.revision
+        comment_shapes.ChangedComment(presentation.own(comment)), comment.revision
     )
 
 
 @blueprint.get("/comments/<comment:comment_id>/replies")
 def list_replies(comment_id: str) -> flask.Response:
     """List a page of the comments below a comment, or all of them with limit=all."""
-    query = query_strings.read(request_shapes.RepliesQuery)
+    query = query_strings.read(comment_shapes.RepliesQuery)
     secret = context.settings().secret
     if not isinstance(query.limit, int):
         list_queries.refuse_beside_all(query)
@@ -210,17 +205,17 @@ def list_replies(comment_id: str) -> flask.Response:
 def offer_mail(site_id: str) -> flask.Response:
     """Tell whether this service sends mail."""
     site_settings.get(site_id)
-    query_strings.read(request_shapes.NoQuery)
-    return responses.fresh(response_shapes.MailOffer(context.settings().sends_mail))
+    query_strings.read(parameters.NoQuery)
+    return responses.fresh(comment_shapes.MailOffer(context.settings().sends_mail))
 
 
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
 def subscribe(site_id: str) -> flask.Response:
     """Mail a confirmation request for a subscription to a thread's new comments or to replies."""
     request: SiteRequest = flask.g.asked
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
+    thread, _ = query_strings.read_thread(parameters.NoQuery, request.site)
     speaker = api_callers.optional_caller(request.site)
-    sent = json_bodies.read(request_shapes.NewSubscription)
+    sent = json_bodies.read(comment_shapes.NewSubscription)
     if not (sent.thread or sent.replies):
         raise errors.BadInput("thread", "nothing-to-subscribe")
     if sent.replies and speaker is None:
@@ -232,15 +227,15 @@ def subscribe(site_id: str) -> flask.Response:
         author=speaker.id if speaker else "",
         replies=sent.replies,
     )
-    return responses.fresh(response_shapes.ConfirmationRequested(), 202)
+    return responses.fresh(comment_shapes.ConfirmationRequested(), 202)
 
 
 @blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
 def vote(comment_id: str) -> flask.Response:
     """Vote on a comment. A caller without a token must send a proof of work, and gets a token."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     request: SiteRequest = flask.g.asked
-    key, sent = preconditions.idempotency_key(), json_bodies.read(request_shapes.NewVote)
+    key, sent = preconditions.idempotency_key(), json_bodies.read(comment_shapes.NewVote)
     if "Authorization" in flask.request.headers:
         return _cast_vote(comment_id, api_callers.current(), sent.value, request)
     voter = cast_vote.newcomer_id(comment_id, sent.proof, key, request)
@@ -250,33 +245,33 @@ def vote(comment_id: str) -> flask.Response:
 @blueprint.delete("/comments/<comment:comment_id>/vote")
 def withdraw_vote(comment_id: str) -> flask.Response:
     """Withdraw the caller's vote."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     return _cast_vote(comment_id, api_callers.current(), 0, flask.g.asked)
 
 
 @blueprint.get("/sites/<site:site_id>/authors")
 def list_authors(site_id: str) -> flask.Response:
     """List the authors of a site, highest score first."""
-    site, query = site_settings.get(site_id), query_strings.read(request_shapes.AuthorsQuery)
+    site, query = site_settings.get(site_id), query_strings.read(comment_shapes.AuthorsQuery)
     secret = context.settings().secret
     page = leaderboard.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
     shown = [
-        response_shapes.RankedAuthor(
+        comment_shapes.RankedAuthor(
             presentation.PublicAuthor(entry.author.name, entry.author.website),
             entry.score,
             entry.comments,
         )
         for entry in page.authors
     ]
-    return responses.cacheable(msgspec.json.encode(response_shapes.AuthorPage(shown, page.cursor)))
+    return responses.cacheable(msgspec.json.encode(comment_shapes.AuthorPage(shown, page.cursor)))
 
 
 @blueprint.post("/sites/<site:site_id>/preview")
 def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
     """Return the HTML that the service would store for a text."""
-    query_strings.read(request_shapes.NoQuery)
-    body = json_bodies.read(request_shapes.NewBody).body
-    return responses.fresh(response_shapes.Preview(previews.render(body, flask.g.asked)))
+    query_strings.read(parameters.NoQuery)
+    body = json_bodies.read(comment_shapes.NewBody).body
+    return responses.fresh(comment_shapes.Preview(previews.render(body, flask.g.asked)))
 
 
 @blueprint.post("/sites/<site:site_id>/counts")
@@ -286,10 +281,10 @@ def count_comments(site_id: str) -> flask.Response:
     A name that cannot belong to a thread gets no numbers. Such a name is not an error: the names
     come from the links of a page, and one wrong link must not prevent counting the other threads.
     """
-    query_strings.read(request_shapes.NoQuery)
-    asked = json_bodies.read(request_shapes.ThreadList)
-    if len(asked.threads) + len(asked.pages) > request_shapes.MAX_COUNTS:
-        raise errors.BadInput("pages", "too-many-items", limit=request_shapes.MAX_COUNTS)
+    query_strings.read(parameters.NoQuery)
+    asked = json_bodies.read(comment_shapes.ThreadList)
+    if len(asked.threads) + len(asked.pages) > comment_shapes.MAX_COUNTS:
+        raise errors.BadInput("pages", "too-many-items", limit=comment_shapes.MAX_COUNTS)
     named = [_thread_id(thread_ids.canonical_id, raw) for raw in asked.threads]
     if asked.pages:
         page_id = functools.partial(thread_ids.page_id, site=site_settings.get(site_id))
@@ -302,9 +297,9 @@ def count_comments(site_id: str) -> flask.Response:
 
     if asked.followers:
         counts = totals.with_followers(site_id, threads)
-        shown = response_shapes.Counts(of_all(counts.listed), of_all(counts.followers))
+        shown = comment_shapes.Counts(of_all(counts.listed), of_all(counts.followers))
         return responses.fresh(shown)
-    return responses.fresh(response_shapes.Counts(of_all(totals.listed_counts(site_id, threads))))
+    return responses.fresh(comment_shapes.Counts(of_all(totals.listed_counts(site_id, threads))))
 
 
 def _thread_id(canonical: Callable[[str], str], name: str) -> str | None:
@@ -323,16 +318,11 @@ def _own(
     return presentation.own(comment, replies, editable_until=until)
 
 
-@functools.cache
-def _description() -> responses.Fixed:
-    return responses.encode_fixed(openapi.document())
-
-
 def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> admission.Submission:
     """Return the comment that a caller submits. Accounts always post under their own name."""
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
+    thread, _ = query_strings.read_thread(parameters.NoQuery, request.site)
     key = preconditions.idempotency_key()
-    sent = json_bodies.read(request_shapes.NewComment)
+    sent = json_bodies.read(comment_shapes.NewComment)
     author = records.Author(sent.name, sent.website, sent.email)
     if speaker is not None:
         name = speaker.name or sent.name
@@ -359,7 +349,7 @@ def _cast_vote(
 ) -> flask.Response:
     cast_vote.vote(comment_id, speaker.id, value, request)
     token = speaker.token(request.settings, request.now)
-    return responses.fresh(response_shapes.CastVote(comment_id, value, *token))
+    return responses.fresh(comment_shapes.CastVote(comment_id, value, *token))
 
 
 def _site_asked_about(path: dict[str, str]) -> records.Site | None:

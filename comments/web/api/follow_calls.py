@@ -4,7 +4,10 @@ Each response is meant for one person, so no cache may store it. Readers learn h
 follow a thread, but never who they are.
 """
 
+from datetime import datetime
+
 import flask
+import msgspec
 
 from comments.domain import records
 from comments.limits.site_request import SiteRequest
@@ -13,11 +16,34 @@ from comments.sites import site_settings
 from comments.threads import thread_info
 from comments.web.api import comment_calls
 from comments.web.api.callers import api_callers
-from comments.web.http import context, cors, response_shapes, responses
-from comments.web.http.decode import query_strings, request_shapes
+from comments.web.http import context, cors, responses
+from comments.web.http.decode import parameters, query_strings
 
 blueprint = flask.Blueprint("following", __name__, url_prefix="/api/v1")
 blueprint.before_request(comment_calls.admit)
+
+
+class FollowState(msgspec.Struct, frozen=True):
+    """Whether the caller follows a thread, and the number of all its followers."""
+
+    following: bool
+    followers: int
+
+
+class ShownThread(msgspec.Struct, frozen=True):
+    """A thread that the caller follows. `title` and `url` may be empty."""
+
+    thread: str
+    title: str
+    url: str
+    since: datetime | None
+
+
+class FollowedPage(msgspec.Struct, frozen=True):
+    """The threads that the caller follows, by id. Send `cursor` to get the next page."""
+
+    threads: list[ShownThread]
+    cursor: str | None
 
 
 @blueprint.get("/sites/<site:site_id>/following")
@@ -50,7 +76,7 @@ def unfollow(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 @cors.personal
 def list_followed(site_id: str) -> flask.Response:
     """List the threads that the caller follows."""
-    site, query = site_settings.get(site_id), query_strings.read(request_shapes.PageQuery)
+    site, query = site_settings.get(site_id), query_strings.read(parameters.PageQuery)
     page = reader_follows.page(
         site.id,
         api_callers.required_caller(site).id,
@@ -59,23 +85,21 @@ def list_followed(site_id: str) -> flask.Response:
         secret=context.settings().secret,
     )
     shown = [_shown_thread(entry, site) for entry in page.threads]
-    return responses.personal(response_shapes.FollowedPage(shown, page.cursor))
+    return responses.personal(FollowedPage(shown, page.cursor))
 
 
 def _thread_and_author(site: records.Site) -> tuple[records.ThreadName, str]:
     """Return the thread that the query names, and the caller's author id."""
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    thread, _ = query_strings.read_thread(parameters.NoQuery, site)
     return records.ThreadName(site.id, thread), api_callers.required_caller(site).id
 
 
 def _state(thread: records.ThreadName, *, follows: bool) -> flask.Response:
-    shown = response_shapes.FollowState(follows, thread_followers.follower_count(thread))
+    shown = FollowState(follows, thread_followers.follower_count(thread))
     return responses.personal(shown)
 
 
-def _shown_thread(
-    followed: reader_follows.FollowedThread, site: records.Site
-) -> response_shapes.ShownThread:
+def _shown_thread(followed: reader_follows.FollowedThread, site: records.Site) -> ShownThread:
     info = followed.info
     title, url = ("", "") if info is None else (info.title, thread_info.address(info.url, site))
-    return response_shapes.ShownThread(followed.name.id, title, url, followed.since)
+    return ShownThread(followed.name.id, title, url, followed.since)

@@ -4,7 +4,10 @@ Each response is meant for one person, so no cache may store it, and each call r
 token. A reply appears in the inbox as soon as the event of its approval is delivered (`inbox`).
 """
 
+from typing import Annotated
+
 import flask
+import msgspec
 
 from comments import errors
 from comments.domain import presentation, records
@@ -14,34 +17,78 @@ from comments.sites import site_settings
 from comments.threads import thread_info
 from comments.web.api import comment_calls
 from comments.web.api.callers import api_callers
-from comments.web.http import context, cors, response_shapes, responses
-from comments.web.http.decode import json_bodies, query_strings, request_shapes
+from comments.web.http import context, cors, responses
+from comments.web.http.decode import json_bodies, parameters, query_strings
 from comments.web.rendering import nesting
 
 blueprint = flask.Blueprint("inbox", __name__, url_prefix="/api/v1")
 blueprint.before_request(comment_calls.admit)
+
+CommentIds = Annotated[list[parameters.CommentId], msgspec.Meta(max_length=inbox.MOST)]
+
+
+class ReadReplies(parameters.Request, frozen=True):
+    """The replies that the caller has read: some comments, or a comment and all older ones.
+
+    Without a field, the caller has read all replies.
+    """
+
+    ids: CommentIds | msgspec.UnsetType = msgspec.UNSET
+    until: parameters.CommentId | msgspec.UnsetType = msgspec.UNSET
+
+
+class InboxReply(msgspec.Struct, frozen=True):
+    """An unread reply and its thread; `reply_to` in the comment is the caller's comment.
+
+    `title` and `url` describe the thread; they are empty if they are not known. `link` leads to the
+    reply: to the page with the thread if its URL is known, otherwise to the service's own page for
+    the thread, relative to the service's address.
+    """
+
+    comment: presentation.PublicComment
+    thread: str
+    title: str
+    url: str
+    link: str
+
+
+class Inbox(msgspec.Struct, frozen=True):
+    """The caller's unread replies, newest first. Send `cursor` to get the next page.
+
+    `unread` is the number of all unread replies, at most 200. Older unread replies are dropped.
+    """
+
+    unread: int
+    replies: list[InboxReply]
+    cursor: str | None
+
+
+class RepliesRead(msgspec.Struct, frozen=True):
+    """The number of replies that the call has marked as read."""
+
+    read: int
 
 
 @blueprint.get("/sites/<site:site_id>/inbox")
 @cors.personal
 def list_inbox(site_id: str) -> flask.Response:
     """List the unread replies to the caller's comments, newest first."""
-    site, query = site_settings.get(site_id), query_strings.read(request_shapes.PageQuery)
+    site, query = site_settings.get(site_id), query_strings.read(parameters.PageQuery)
     author = _caller(site)
     secret = context.settings().secret
     page = inbox.unread(
         site.id, author, limit=query.limit, cursor=query.cursor or None, secret=secret
     )
     shown = [_inbox_reply(reply, site) for reply in page.replies]
-    return responses.personal(response_shapes.Inbox(page.unread, shown, page.cursor))
+    return responses.personal(Inbox(page.unread, shown, page.cursor))
 
 
 @blueprint.post("/sites/<site:site_id>/inbox/read")
 def mark_read(site_id: str) -> flask.Response:
     """Mark replies as read: those in `ids`, those up to the time of `until`, or all."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     author = _caller(site_settings.get(site_id))
-    sent = json_bodies.read(request_shapes.ReadReplies)
+    sent = json_bodies.read(ReadReplies)
     if isinstance(sent.ids, list) and sent.until:
         raise errors.BadInput("ids", "conflicting-fields", other="until")
     if sent.until:
@@ -50,7 +97,7 @@ def mark_read(site_id: str) -> flask.Response:
         read = inbox.mark_some(site_id, author, frozenset(sent.ids))
     else:
         read = inbox.mark_all(site_id, author)
-    return responses.personal(response_shapes.RepliesRead(read))
+    return responses.personal(RepliesRead(read))
 
 
 def _caller(site: records.Site) -> str:
@@ -66,14 +113,12 @@ def _caller(site: records.Site) -> str:
     return author
 
 
-def _inbox_reply(reply: inbox.UnreadReply, site: records.Site) -> response_shapes.InboxReply:
+def _inbox_reply(reply: inbox.UnreadReply, site: records.Site) -> InboxReply:
     comment = reply.comment
     url = thread_info.address(reply.url, site)
     name = records.ThreadName(site.id, comment.thread)
     links = nesting.Links(
-        f"/embed/{site.id}", name, thread_pages.ListingOrder.THREAD, request_shapes.DEFAULT_LIMIT
+        f"/embed/{site.id}", name, thread_pages.ListingOrder.THREAD, parameters.DEFAULT_LIMIT
     )
     link = f"{url}#{nesting.anchor(comment.id)}" if url else links.around(comment.id)
-    return response_shapes.InboxReply(
-        presentation.comment(comment), comment.thread, reply.title, url, link
-    )
+    return InboxReply(presentation.comment(comment), comment.thread, reply.title, url, link)

@@ -9,7 +9,8 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.reading import thread_pages
-from comments.web.http.decode import request_shapes
+from comments.web.api import comment_shapes
+from comments.web.http.decode import parameters
 
 _NOT_WITH_ALL = ("cursor", "parent", "around", "slug", "page", "offset")
 _EXCLUDED_START = {
@@ -31,14 +32,14 @@ def default_order(site: records.Site, parent: str | None) -> thread_pages.Listin
 
 
 def page_request(
-    query: request_shapes.ListQuery, limit: int, secret: str
+    query: comment_shapes.ListQuery, limit: int, secret: str
 ) -> thread_pages.PageRequest:
     """Return the length and the start of a page.
 
     Raises:
         errors.BadInput: the query contains several of `page`, `offset`, `cursor` and `parent`.
     """
-    request_shapes.refuse_together(query, _EXCLUDED_START)
+    parameters.refuse_together(query, _EXCLUDED_START)
     if query.page:
         return thread_pages.PageRequest(
             limit, None, secret, offset=(query.page - 1) * limit, field="page"
@@ -46,7 +47,7 @@ def page_request(
     return thread_pages.PageRequest(limit, query.cursor or None, secret, offset=query.offset or 0)
 
 
-def refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
+def refuse_beside_all(query: comment_shapes.ListQuery | comment_shapes.RepliesQuery) -> None:
     """Refuse parameters that cannot be combined with `limit=all`."""
     ordered = getattr(query, "order", None) or thread_pages.ListingOrder.THREAD
     if ordered is not thread_pages.ListingOrder.THREAD or any(
@@ -55,6 +56,6 @@ def refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQu
         raise errors.BadInput("limit", "all-not-allowed")
 
 
-def refuse_beside_around(query: request_shapes.ListQuery) -> None:
+def refuse_beside_around(query: comment_shapes.ListQuery) -> None:
     """Refuse parameters that cannot be combined with `around` or `slug`."""
-    request_shapes.refuse_together(query, _EXCLUDED_AROUND)
+    parameters.refuse_together(query, _EXCLUDED_AROUND)

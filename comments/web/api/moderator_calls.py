@@ -6,6 +6,7 @@ and posting as staff.
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
 
 import flask
 import msgspec
@@ -13,25 +14,95 @@ import msgspec
 from comments.accounts import moderation_sessions
 from comments.accounts.links import window_codes
 from comments.domain import presentation, records
+from comments.domain.moderation.reasons import HoldReason
 from comments.domain.records import Status, Verb
 from comments.limits.site_request import SiteRequest
 from comments.moderation import bans, decisions, review_queue
 from comments.moderation.policy import policy_changes
 from comments.posting import new_comment
 from comments.sites import site_settings
-from comments.web.api import comment_calls
+from comments.web.api import comment_calls, comment_shapes
 from comments.web.api.callers import api_callers, moderator_callers
-from comments.web.http import context, response_shapes, responses
-from comments.web.http.decode import json_bodies, preconditions, query_strings, request_shapes
+from comments.web.http import context, responses
+from comments.web.http.decode import json_bodies, parameters, preconditions, query_strings
 
 blueprint = moderator_callers.blueprint("moderator")
+
+
+class ModerationCode(parameters.Request, frozen=True):
+    """The verifier of a page, and the code from the window that granted a moderation session."""
+
+    verifier: Annotated[str, msgspec.Meta(min_length=43, max_length=128)]
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+
+
+class NewDecision(parameters.Request, frozen=True):
+    """A moderator's decision about a comment, with a reason for other moderators."""
+
+    verb: Literal["approve", "reject", "spam", "hide", "restore", "pin", "unpin"]
+    reason: str = ""
+
+
+class NewBan(parameters.Request, frozen=True):
+    """A ban of a comment's author, for a number of days or, with null, permanently."""
+
+    days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
+    reason: str = ""
+
+
+class ModeratorToken(msgspec.Struct, frozen=True):
+    """A moderator's token for the comments of one site, valid until `expires`, and their name."""
+
+    token: str
+    expires: datetime
+    name: str
+
+
+class EndedModeration(msgspec.Struct, frozen=True):
+    """Confirms that the token is no longer valid."""
+
+    status: Literal["ended"] = "ended"
+
+
+class ModeratedComment(msgspec.Struct, frozen=True):
+    """A comment as moderators see it.
+
+    `status` is the stored status. `rule` says what gave the comment its status, such as `policy`,
+    `reports` or `rule:` with a rule's id; `reason` explains it in English. Both may be empty.
+    `reasons` are the same explanation as codes with parameters, for translations; they are empty if
+    a person or a classifier wrote `reason`.
+    `sort_hash` is the comment's place in the thread: comments sort by it in reading order.
+    """
+
+    comment: presentation.PublicComment
+    status: records.Status
+    rule: str
+    reason: str
+    reasons: tuple[HoldReason, ...]
+    sort_hash: str
+
+
+class HeldComments(msgspec.Struct, frozen=True):
+    """The pending comments of a thread, in reading order.
+
+    `more` says that there are further pending comments, which only the admin console lists.
+    """
+
+    comments: list[ModeratedComment]
+    more: bool
+
+
+class BannedAuthor(msgspec.Struct, frozen=True):
+    """Confirms a ban of a comment's author, or its end."""
+
+    status: Literal["banned", "unbanned"]
 
 
 @blueprint.post("/sites/<site:site_id>/moderation/session")
 def begin_moderation(site_id: str) -> flask.Response:
     """Exchange a verifier and the code from the window for a token."""
-    query_strings.read(request_shapes.NoQuery)
-    sent = json_bodies.read(request_shapes.ModerationCode)
+    query_strings.read(parameters.NoQuery)
+    sent = json_bodies.read(ModerationCode)
     begun = moderation_sessions.begin(
         window_codes.PresentedCode(sent.verifier, sent.code),
         site_id,
@@ -40,25 +111,25 @@ def begin_moderation(site_id: str) -> flask.Response:
         now=datetime.now(UTC),
     )
     session = begun.session
-    shown = response_shapes.ModeratorToken(begun.token, session.expires, session.account.name)
+    shown = ModeratorToken(begun.token, session.expires, session.account.name)
     return responses.personal(shown)
 
 
 @blueprint.delete("/sites/<site:site_id>/moderation/session")
 def end_moderation(site_id: str) -> flask.Response:  # noqa: ARG001 - the blueprint reads it
     """End the token's session."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     moderation_sessions.end(moderator_callers.token(), context.settings().secret)
-    return responses.personal(response_shapes.EndedModeration())
+    return responses.personal(EndedModeration())
 
 
 @blueprint.get("/sites/<site:site_id>/moderation/comments")
 def list_pending(site_id: str) -> flask.Response:
     """List the pending comments of a thread."""
     site = site_settings.get(site_id)
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    thread, _ = query_strings.read_thread(parameters.NoQuery, site)
     cases, more = review_queue.pending_cases(records.ThreadName(site.id, thread))
-    shown = response_shapes.HeldComments([_moderated_comment(case) for case in cases], more)
+    shown = HeldComments([_moderated_comment(case) for case in cases], more)
     return responses.personal(shown)
 
 
@@ -70,7 +141,7 @@ def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
     speaker = api_callers.caller_of_account(session.account, session.site)
     submission = comment_calls.submission(request, speaker)
     comment = new_comment.post(submission, request).comment
-    shown = response_shapes.PostedComment(presentation.own(comment, 0))
+    shown = comment_shapes.PostedComment(presentation.own(comment, 0))
     is_held = shown.comment.status is presentation.Shown.PENDING
     return responses.private(responses.of_comment(shown, comment.revision, 202 if is_held else 201))
 
@@ -78,9 +149,9 @@ def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 @blueprint.post("/comments/<comment:comment_id>/decision")
 def decide(comment_id: str) -> flask.Response:
     """Decide about a comment, with the same checks and audit log as in the admin console."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     session, revision = moderator_callers.current(), preconditions.revision()
-    sent = json_bodies.read(request_shapes.NewDecision)
+    sent = json_bodies.read(NewDecision)
     decisions.decide(
         session.site,
         comment_id,
@@ -100,8 +171,8 @@ def ban_author(comment_id: str) -> flask.Response:
 
     Networks and mailboxes can only be banned in the admin console.
     """
-    query_strings.read(request_shapes.NoQuery)
-    session, sent = moderator_callers.current(), json_bodies.read(request_shapes.NewBan)
+    query_strings.read(parameters.NoQuery)
+    session, sent = moderator_callers.current(), json_bodies.read(NewBan)
     author, now = decisions.case(session.site, comment_id).comment.author.id, datetime.now(UTC)
     bans.ban(
         session.site,
@@ -113,26 +184,26 @@ def ban_author(comment_id: str) -> flask.Response:
         until=None if sent.days is None else now + timedelta(days=sent.days),
         reason=sent.reason.strip(),
     )
-    return responses.personal(response_shapes.BannedAuthor("banned"))
+    return responses.personal(BannedAuthor("banned"))
 
 
 @blueprint.delete("/comments/<comment:comment_id>/ban")
 def unban_author(comment_id: str) -> flask.Response:
     """Lift the ban of a comment's author."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     session = moderator_callers.current()
     author = decisions.case(session.site, comment_id).comment.author.id
     policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
-    return responses.personal(response_shapes.BannedAuthor("unbanned"))
+    return responses.personal(BannedAuthor("unbanned"))
 
 
-def _moderated_comment(case: records.Case) -> response_shapes.ModeratedComment:
+def _moderated_comment(case: records.Case) -> ModeratedComment:
     shown = presentation.comment(case.comment)
     if case.comment.status is Status.PENDING:
         # A comment's public form has a text only if the comment is approved.
         approved = msgspec.structs.replace(case.comment, status=Status.APPROVED)
         pending = {"status": presentation.Shown.PENDING}
         shown = msgspec.structs.replace(presentation.comment(approved), **pending)
-    return response_shapes.ModeratedComment(
+    return ModeratedComment(
         shown, case.comment.status, case.rule, case.why, case.reasons, case.comment.sort_hash
     )

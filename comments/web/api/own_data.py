@@ -5,11 +5,14 @@ the caller's token.
 """
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 import flask
+import msgspec
 
 from comments.accounts import accounts, email_login, reader_accounts
 from comments.accounts.oidc import popup_exchange, providers
+from comments.accounts.oidc.providers import OfferedProvider
 from comments.domain import records
 from comments.domain.crypto import keyed_hashes
 from comments.posting import cast_vote
@@ -17,19 +20,112 @@ from comments.sites import site_settings
 from comments.transfer import personal_data
 from comments.web.api import comment_calls
 from comments.web.api.callers import api_callers
-from comments.web.http import context, cors, response_shapes, responses
-from comments.web.http.decode import json_bodies, query_strings, request_shapes
+from comments.web.http import context, cors, responses
+from comments.web.http.decode import json_bodies, parameters, query_strings
 
 blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
 blueprint.before_request(comment_calls.admit)
 
 
+class Assertion(parameters.Request, frozen=True):
+    """A token, signed by the site, that identifies the site's reader."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
+
+
+class AskedEntry(parameters.Request, frozen=True):
+    """A mail address to sign in with.
+
+    `proof` is a solved challenge for the purpose `sign-in`. The service requires the proof only
+    under load, when many sign-in mails are requested.
+    """
+
+    email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
+    proof: str = ""
+
+
+class Code(parameters.Request, frozen=True):
+    """A sign-in by mail: the key from the request, the code from the link, and a display name."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+    name: str
+
+
+class Voucher(parameters.Request, frozen=True):
+    """A sign-in with a pop-up: the verifier, the pop-up's code, and optionally a display name."""
+
+    verifier: Annotated[str, msgspec.Meta(min_length=43, max_length=128)]
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+    name: str = ""
+
+
+class OwnVotesQuery(parameters.Request, frozen=True):
+    """The parameters of a list of the caller's own votes, apart from `thread` and `page`."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=cast_vote.MOST_OWN)] = cast_vote.MOST_OWN
+    cursor: parameters.Cursor | msgspec.UnsetType = msgspec.UNSET
+
+
+class ReaderSession(msgspec.Struct, frozen=True):
+    """A reader's token, valid until `expires`, and the name that others see.
+
+    `account` distinguishes the reader from other readers in the same browser. Clients must not use
+    `account` for anything else.
+    """
+
+    token: str
+    expires: datetime
+    name: str
+    account: str
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """Confirms that a mail with a link to a code was requested.
+
+    The answer looks the same if no mail is sent because the address has received too many. The
+    reader can sign in with `key` and the code until `expires`.
+    """
+
+    key: str
+    expires: datetime
+
+
+class EntryOffer(msgspec.Struct, frozen=True):
+    """The ways to sign in to a site: by mail, or with a provider in a pop-up at `url`."""
+
+    mail: bool
+    providers: list[OfferedProvider]
+    url: str
+
+
+class OwnVotes(msgspec.Struct, frozen=True):
+    """The caller's votes in a thread, by comment id. Send `cursor` to get the next page.
+
+    Votes are counted some seconds after they are cast. `uncounted` is what the `score` of a comment
+    lacks until then: `score` plus this number is the sum of all votes. It contains comments with
+    recent votes, first those with a vote of the caller, and is empty on later pages.
+    """
+
+    votes: dict[str, int]
+    uncounted: dict[str, int]
+    cursor: str | None
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """The numbers of erased comments and votes. Repeat the call until `done` is true."""
+
+    comments: int
+    votes: int
+    done: bool
+
+
 @blueprint.post("/sites/<site:site_id>/session")
 def enter(site_id: str) -> flask.Response:
     """Sign in a reader with a token that the site has signed."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
-    sent = json_bodies.read(request_shapes.Assertion)
+    sent = json_bodies.read(Assertion)
     reader = reader_accounts.of_site(sent.token, site_id, secret=secret, now=now)
     account = reader_accounts.sign_in(reader, secret=secret, now=now)
     return _reader_session(account, site_id, now)
@@ -39,34 +135,34 @@ def enter(site_id: str) -> flask.Response:
 def offer_entry(site_id: str) -> flask.Response:
     """List the ways to sign in to a site."""
     site = site_settings.get(site_id)
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     settings = context.settings()
     # Without PUBLIC_URL, a provider could not send readers back.
     offered = providers.of_site(site.id) if settings.public_url else ()
-    shown = [providers.OfferedProvider(provider.name, provider.title) for provider in offered]
+    shown = [OfferedProvider(provider.name, provider.title) for provider in offered]
     url = f"{settings.public_url}/sign-in/sites/{site.id}" if offered else ""
-    return responses.fresh(response_shapes.EntryOffer(settings.sends_mail, shown, url))
+    return responses.fresh(EntryOffer(settings.sends_mail, shown, url))
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in")
 def ask_to_enter(site_id: str) -> flask.Response:
     """Send a mail with a link to a page that shows a code."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     settings, now = context.settings(), datetime.now(UTC)
     network = context.network()
-    sent, site = json_bodies.read(request_shapes.AskedEntry), site_settings.get(site_id)
+    sent, site = json_bodies.read(AskedEntry), site_settings.get(site_id)
     key = email_login.ask(
         sent.email, site, network=network, settings=settings, now=now, proof=sent.proof
     )
-    return responses.personal(response_shapes.Pending(key, now + email_login.TERM), 202)
+    return responses.personal(Pending(key, now + email_login.TERM), 202)
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in/code")
 def enter_by_code(site_id: str) -> flask.Response:
     """Sign in with the code that was shown on the page to which a mail linked."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
-    sent = json_bodies.read(request_shapes.Code)
+    sent = json_bodies.read(Code)
     account = email_login.sign_in(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
     return _reader_session(account, site_id, now)
 
@@ -74,9 +170,9 @@ def enter_by_code(site_id: str) -> flask.Response:
 @blueprint.post("/sites/<site:site_id>/sign-in/provider")
 def enter_by_provider(site_id: str) -> flask.Response:
     """Sign in with a verifier and the code that the pop-up returned for its challenge."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
-    sent = json_bodies.read(request_shapes.Voucher)
+    sent = json_bodies.read(Voucher)
     account = popup_exchange.redeem(
         sent.verifier, sent.code, sent.name, site_id, secret=secret, now=now
     )
@@ -88,7 +184,7 @@ def enter_by_provider(site_id: str) -> flask.Response:
 def export_author(site_id: str) -> flask.Response:
     """Return all data that is stored about the caller on a site."""
     site = site_settings.get(site_id)
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     everything = personal_data.export(
         api_callers.required_caller(site).id, site.id, secret=secret, now=now
@@ -99,10 +195,10 @@ def export_author(site_id: str) -> flask.Response:
 @blueprint.delete("/sites/<site:site_id>/author")
 def erase_author(site_id: str) -> flask.Response:
     """Erase a limited amount of the data that is stored about the caller on a site."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     author = api_callers.required_caller(site_settings.get(site_id)).id
     erased = personal_data.erase(author, now=datetime.now(UTC), site=site_id)
-    return responses.personal(response_shapes.Erased(*erased))
+    return responses.personal(Erased(*erased))
 
 
 @blueprint.get("/sites/<site:site_id>/votes")
@@ -110,7 +206,7 @@ def erase_author(site_id: str) -> flask.Response:
 def list_own_votes(site_id: str) -> flask.Response:
     """List the caller's votes in a thread."""
     site = site_settings.get(site_id)
-    thread, query = query_strings.read_thread(request_shapes.OwnVotesQuery, site)
+    thread, query = query_strings.read_thread(OwnVotesQuery, site)
     own_votes = cast_vote.own_votes(
         records.ThreadName(site.id, thread),
         api_callers.required_caller(site).id,
@@ -118,7 +214,7 @@ def list_own_votes(site_id: str) -> flask.Response:
         cursor=query.cursor or None,
         secret=context.settings().secret,
     )
-    shown = response_shapes.OwnVotes(own_votes.votes, own_votes.uncounted, own_votes.cursor)
+    shown = OwnVotes(own_votes.votes, own_votes.uncounted, own_votes.cursor)
     return responses.personal(shown)
 
 
@@ -132,5 +228,5 @@ def _reader_session(account: accounts.Account, site_id: str, now: datetime) -> f
     known = keyed_hashes.text(
         keyed_hashes.keyed_digest(settings.secret, "reader", site_id, account.id)
     )
-    shown = response_shapes.ReaderSession(*token, account.name, known)
+    shown = ReaderSession(*token, account.name, known)
     return responses.personal(shown)

@@ -25,7 +25,7 @@ from comments.tree.counters.declared import declarations, declared_reports
 from comments.web.api import statistics_shapes
 from comments.web.api.callers import moderator_callers
 from comments.web.http import context, responses
-from comments.web.http.decode import query_strings, request_shapes
+from comments.web.http.decode import parameters, query_strings
 
 blueprint = moderator_callers.blueprint("moderator_statistics")
 
@@ -124,7 +124,7 @@ def list_audience_commenters(site_id: str) -> flask.Response:
 @blueprint.get(f"{_STATISTICS}/counters")
 def list_counters(site_id: str) -> flask.Response:
     """List a site's declared counters."""
-    query_strings.read(request_shapes.NoQuery)
+    query_strings.read(parameters.NoQuery)
     shown = [
         statistics_shapes.CounterSummary(
             entry.declaration.name, f"{entry.declaration}", entry.is_complete

@@ -1,7 +1,7 @@
 """The types of the queries and responses of the moderators' calls for statistics.
 
-As in `request_shapes` and `response_shapes`, the same types decode requests, encode responses and
-describe both in the OpenAPI document. The responses contain authors' ids, which are personal data.
+The same types decode requests, encode responses and describe both in the OpenAPI document. The
+responses contain authors' ids, which are personal data.
 """
 
 from datetime import date
@@ -11,7 +11,7 @@ import msgspec
 
 from comments.tree.counters import audience_scan, statistics
 from comments.tree.counters.declared import declared_reports
-from comments.web.http.decode import request_shapes
+from comments.web.http.decode import parameters
 
 DEFAULT_LIMIT = 100
 
@@ -32,7 +32,7 @@ class ReportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """
 
     limit: Lines = DEFAULT_LIMIT
-    cursor: request_shapes.Cursor | msgspec.UnsetType = msgspec.UNSET
+    cursor: parameters.Cursor | msgspec.UnsetType = msgspec.UNSET
     format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
 
 

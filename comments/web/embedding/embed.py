@@ -25,9 +25,9 @@ from comments.reading.materialized import thread_view
 from comments.sites import site_settings
 from comments.threads import thread_info
 from comments.tree.lists import listed_comments
-from comments.web.embedding import avatars, json_ld, plain_form
-from comments.web.http import context, problems, response_shapes, responses, security_headers
-from comments.web.http.decode import query_strings, request_shapes
+from comments.web.embedding import avatars, embed_queries, json_ld, plain_form
+from comments.web.http import context, problems, responses, security_headers
+from comments.web.http.decode import parameters, query_strings
 from comments.web.rendering import nesting, page_language
 
 blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed")
@@ -118,7 +118,7 @@ def show_error(error: Exception) -> flask.Response:
     return problems.page(error, _problem)
 
 
-def _problem(problem: response_shapes.Problem) -> flask.Response:
+def _problem(problem: problems.Problem) -> flask.Response:
     wanted, sentence = flask.request.args.get("lang", ""), problem.detail
     texts = page_language.of_refusal(wanted, flask.g.get("embedding"))
     if problem.code in texts.entries["errors"]:
@@ -141,7 +141,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
     site: records.Site
     name: records.ThreadName
-    query: request_shapes.EmbedQuery
+    query: embed_queries.EmbedQuery
     order: thread_pages.ListingOrder
     links: nesting.Links
     access: thread_access.ThreadAccess
@@ -241,8 +241,8 @@ def site_of(site_id: str) -> records.Site:
 
 
 def _read_request(site: records.Site, *, base: str) -> _Asked:
-    thread, query = query_strings.read_thread(request_shapes.EmbedQuery, site)
-    request_shapes.refuse_together(query, _EXCLUDED)
+    thread, query = query_strings.read_thread(embed_queries.EmbedQuery, site)
+    parameters.refuse_together(query, _EXCLUDED)
     if query.slug:
         query = msgspec.structs.replace(query, around=query.slug, slug=msgspec.UNSET)
     texts = page_language.of(query.lang, site)

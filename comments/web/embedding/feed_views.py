@@ -18,9 +18,9 @@ from comments.domain.languages import catalogue
 from comments.reading import feeds, thread_pages
 from comments.sites import site_settings
 from comments.threads import thread_info
-from comments.web.embedding import atom
+from comments.web.embedding import atom, embed_queries
 from comments.web.http import context, responses
-from comments.web.http.decode import query_strings, request_shapes
+from comments.web.http.decode import parameters, query_strings
 from comments.web.rendering import nesting, page_language
 
 blueprint = flask.Blueprint("feeds", __name__, url_prefix="/feeds")
@@ -44,7 +44,7 @@ _RELEASE = hashlib.sha256(
 def of_site(site_id: str) -> flask.Response:
     """Respond with the newest comments of a site."""
     site = site_settings.get(site_id)
-    lang = query_strings.read(request_shapes.FeedQuery).lang
+    lang = query_strings.read(embed_queries.FeedQuery).lang
     texts = page_language.of(lang, site)
     query = urlencode({"lang": lang} if lang else {})
     service = context.service_url()
@@ -67,7 +67,7 @@ def of_site(site_id: str) -> flask.Response:
 def of_thread(site_id: str) -> flask.Response:
     """Respond with the newest comments of a thread."""
     site = site_settings.get(site_id)
-    thread, asked = query_strings.read_thread(request_shapes.FeedQuery, site)
+    thread, asked = query_strings.read_thread(embed_queries.FeedQuery, site)
     texts, lang = page_language.of(asked.lang, site), asked.lang or ""
     name = records.ThreadName(site.id, thread)
     secret, service = context.settings().secret, context.service_url()
@@ -116,7 +116,7 @@ def _place(site: records.Site, embed: str, lang: str, entry: feeds.FeedEntry) ->
         embed,
         entry.name,
         thread_pages.ListingOrder.THREAD,
-        request_shapes.DEFAULT_LIMIT,
+        parameters.DEFAULT_LIMIT,
         lang=lang,
     )
     return links.around(entry.comment.id)

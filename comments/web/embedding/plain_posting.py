@@ -10,6 +10,7 @@ response. Two posts with the same content from the same network and page become 
 
 import hashlib
 from collections.abc import Mapping
+from typing import Annotated
 
 import flask
 import msgspec
@@ -20,9 +21,9 @@ from comments.domain.languages import catalogue, error_texts
 from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment
 from comments.reading import thread_pages
-from comments.web.embedding import embed, plain_form
-from comments.web.http import context, cors, problems, response_shapes
-from comments.web.http.decode import forms, json_bodies, query_strings, request_shapes
+from comments.web.embedding import embed, embed_queries, plain_form
+from comments.web.http import context, cors, problems
+from comments.web.http.decode import forms, json_bodies, parameters, query_strings
 from comments.web.rendering import nesting, page_language
 
 blueprint = flask.Blueprint("plain_posting", __name__, url_prefix="/embed")
@@ -30,6 +31,23 @@ blueprint.after_request(embed.frame)
 blueprint.register_error_handler(Exception, embed.show_error)
 
 _SHOWN_FIELDS = {"name", "website", "body"}
+
+
+class PlainComment(parameters.Request, frozen=True):
+    """A new comment from a form without JavaScript.
+
+    `key` comes from the page with the form. `parent`, `title`, `url` and `subject` are as in
+    `comment_shapes.NewComment`.
+    """
+
+    name: str
+    body: str
+    key: Annotated[str, msgspec.Meta(min_length=16, max_length=64)]
+    parent: parameters.CommentId | msgspec.UnsetType = msgspec.UNSET
+    website: str = ""
+    title: str = ""
+    url: str = ""
+    subject: str = ""
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -54,7 +72,7 @@ def post(site_id: str) -> flask.Response:
     fields = forms.fields(multiline={"body"})
     request = context.request_to(site)
     try:
-        sent = json_bodies.convert(fields, request_shapes.PlainComment)
+        sent = json_bodies.convert(fields, PlainComment)
         comment = new_comment.post(_submission(sent, links.name.id, request), request).comment
     except errors.CodedError as error:
         return _refusal(error, fields, place)
@@ -77,16 +95,14 @@ def show_waiting(site_id: str) -> flask.Response:
 
 def _place(site_id: str) -> _Place:
     site = embed.site_of(site_id)
-    thread, query = query_strings.read_thread(request_shapes.FeedQuery, site)
+    thread, query = query_strings.read_thread(embed_queries.FeedQuery, site)
     texts = page_language.of(query.lang, site)
-    order, limit = thread_pages.ListingOrder.THREAD, request_shapes.DEFAULT_LIMIT
+    order, limit = thread_pages.ListingOrder.THREAD, parameters.DEFAULT_LIMIT
     name = records.ThreadName(site.id, thread)
     return _Place(site, nesting.Links("", name, order, limit, order, query.lang or ""), texts)
 
 
-def _submission(
-    sent: request_shapes.PlainComment, thread: str, request: SiteRequest
-) -> admission.Submission:
+def _submission(sent: PlainComment, thread: str, request: SiteRequest) -> admission.Submission:
     parent, website = sent.parent or None, sent.website.strip()
     if website and "://" not in website:
         website = f"https://{website}"  # The widget does the same
@@ -111,7 +127,7 @@ def _refusal(error: errors.CodedError, fields: Mapping[str, str], place: _Place)
     back = f"{place.site.id}{place.links.first()}"
     flask.g.has_form = True
 
-    def show(problem: response_shapes.Problem) -> flask.Response:
+    def show(problem: problems.Problem) -> flask.Response:
         form = msgspec.structs.replace(
             plain_form.of(place.site, place.links, fields.get("key", ""), context.settings()),
             about=plain_form.About(fields.get("title", ""), fields.get("url", "")),

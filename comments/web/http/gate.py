@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from comments import config
-from comments.web.http import cors, problems, response_shapes, security_headers
+from comments.web.http import cors, problems, security_headers
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -59,7 +59,7 @@ class Gate:
         start_response(f"{problem.status} {problem.title}", list({**self._headers, **sent}.items()))
         return () if environ.get("REQUEST_METHOD") == "HEAD" else (body,)
 
-    def _wrong_host(self, environ: "WSGIEnvironment") -> response_shapes.Problem | None:
+    def _wrong_host(self, environ: "WSGIEnvironment") -> problems.Problem | None:
         host = environ.get("HTTP_HOST", "")
         match = _HOST.fullmatch(host)
         if host and match is None:
@@ -70,7 +70,7 @@ class Gate:
         name = match[1].rstrip(".").lower() if match else ""
         return None if self._is_ours(name) else _OTHER_HOST
 
-    def _wrong_scheme(self, environ: "WSGIEnvironment") -> response_shapes.Problem | None:
+    def _wrong_scheme(self, environ: "WSGIEnvironment") -> problems.Problem | None:
         said = environ.get("HTTP_X_FORWARDED_PROTO", "")
         if not self._proxies or not said:
             return None

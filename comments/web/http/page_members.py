@@ -15,7 +15,38 @@ import msgspec
 from comments.domain import records, site_options
 from comments.moderation import thread_access
 from comments.reading.materialized import thread_view
-from comments.web.http import response_shapes
+
+
+class PostingState(msgspec.Struct, frozen=True):
+    """Whether a thread accepts comments. A `read-only` thread accepts no edits either."""
+
+    state: thread_access.ThreadAccess
+
+
+class PageOptions(msgspec.Struct, frozen=True):
+    """The options of the site, see docs/embedding.md.
+
+    `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
+    empty for the language of the page with the comments. `inbox` tells whether authors have an
+    inbox of unread replies. Three fields are not options of the site: `origins` are the origins
+    whose pages may send comments, `mail` tells whether the service sends mail, which readers need
+    to follow a thread, and `sign_in` whether readers can sign in by mail or through a provider.
+    """
+
+    votes: bool
+    website: bool
+    guests: bool
+    order: site_options.DefaultOrder
+    images: list[str]
+    live: int
+    theme: site_options.Theme
+    language: str
+    moderation: bool
+    forms: bool
+    inbox: bool
+    origins: tuple[str, ...]
+    mail: bool
+    sign_in: bool
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -45,12 +76,12 @@ def _json(
     mail: bool,
     sign_in: bool,
 ) -> bytes:
-    shown = response_shapes.PageOptions(
+    shown = PageOptions(
         **msgspec.structs.asdict(options), origins=origins, mail=mail, sign_in=sign_in
     )
     members = {
         "order": order,
-        "thread": response_shapes.PostingState(access),
+        "thread": PostingState(access),
         "options": shown,
     }
     return b"," + msgspec.json.encode(members)[1:-1]

@@ -18,11 +18,26 @@ from comments import errors
 from comments.accounts import reader_accounts
 from comments.domain import decoders
 from comments.domain.languages import error_texts
-from comments.web.http import response_shapes
 
 CONTENT_TYPE = "application/problem+json"
 
 _log = logging.getLogger(__name__)
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An error (RFC 9457).
+
+    `code` is stable and identifies the error; docs/errors.md lists all codes. `detail` describes
+    the error in English. `field` names the wrong value. `params` contains the values in the
+    sentence, for clients that translate errors by `code`.
+    """
+
+    title: str
+    status: int
+    code: str
+    detail: str
+    field: str = ""
+    params: dict[str, str | int] = {}
 
 
 class Unauthenticated(errors.CodedError):
@@ -85,12 +100,10 @@ def answer(error: Exception) -> flask.Response:
     return response
 
 
-def page(
-    error: Exception, shown: Callable[[response_shapes.Problem], flask.Response]
-) -> flask.Response:
+def page(error: Exception, shown: Callable[[Problem], flask.Response]) -> flask.Response:
     """Respond with a page that shows the content of the error's problem document."""
     told = answer(error)
-    response = shown(decoders.json(response_shapes.Problem).decode(told.data))
+    response = shown(decoders.json(Problem).decode(told.data))
     response.status_code = told.status_code
     for name, value in told.headers:
         if name.lower() not in {"content-type", "content-length", "www-authenticate"}:
@@ -105,14 +118,14 @@ def status_of(error: Exception) -> int:
 
 def document(
     status: int, code: str, field: str = "", params: Mapping[str, errors.Param] | None = None
-) -> response_shapes.Problem:
+) -> Problem:
     """Return the problem document for a code."""
     detail = error_texts.of_code(code, field, params)
     title = http.HTTPStatus(status).phrase
-    return response_shapes.Problem(title, status, code, detail, field, dict(params or {}))
+    return Problem(title, status, code, detail, field, dict(params or {}))
 
 
-def _document(error: Exception, status: int) -> response_shapes.Problem:
+def _document(error: Exception, status: int) -> Problem:
     if isinstance(error, api.GoogleAPIError):
         return document(status, errors.Overloaded.code, params={"seconds": _RETRY_AFTER})
     if status == _INTERNAL or not isinstance(error, errors.CodedError):
@@ -129,14 +142,14 @@ def _of_flask(error: exceptions.HTTPException) -> flask.Response:
         response = _response(document(status, _FLASK_CODES[status]))
     else:
         title = http.HTTPStatus(status).phrase
-        response = _response(response_shapes.Problem(title, status, f"http-{status}", f"{title}."))
+        response = _response(Problem(title, status, f"http-{status}", f"{title}."))
     for name, value in error.get_headers():
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
 
 
-def _response(problem: response_shapes.Problem) -> flask.Response:
+def _response(problem: Problem) -> flask.Response:
     return flask.Response(
         msgspec.json.encode(problem), status=problem.status, content_type=CONTENT_TYPE
     )

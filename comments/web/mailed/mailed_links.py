@@ -6,14 +6,15 @@ use no cookies: anyone who has the link may use it. Comments and titles are show
 """
 
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import flask
+import msgspec
 
 from comments import errors
 from comments.notifications import form_tokens
-from comments.web.http import context, problems, response_shapes
-from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.http import context, problems
+from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering.page_text import text as t
 
 _HEADERS = {
@@ -27,6 +28,18 @@ _HEADERS = {
     ),
 }
 _LINK_PROBLEMS = {"link-used": "embed.link-used", "page-expired": "embed.page-expired"}
+
+
+class LinkQuery(parameters.Request, frozen=True):
+    """The query in a link from a mail."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
+
+
+class LinkForm(parameters.Request, frozen=True):
+    """The form on a page that a mail links to (`form_tokens`)."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_000)]
 
 
 class Button(NamedTuple):
@@ -50,13 +63,13 @@ def blueprint(name: str, path: str) -> flask.Blueprint:
 
 def opened_link() -> str:
     """Return the link that opened the page."""
-    return query_strings.read(request_shapes.LinkQuery).token
+    return query_strings.read(LinkQuery).token
 
 
 def posted_link(purpose: str) -> str:
     """Return the link of the page on which the button was pressed."""
-    query_strings.read(request_shapes.NoQuery)
-    token = forms.read(request_shapes.LinkForm).token
+    query_strings.read(parameters.NoQuery)
+    token = forms.read(LinkForm).token
     return form_tokens.read(token, purpose, context.settings().secret, now=datetime.now(UTC))
 
 
@@ -87,7 +100,7 @@ def _close(response: flask.Response) -> flask.Response:
 
 
 def _error_page(error: Exception) -> flask.Response:
-    def show(problem: response_shapes.Problem) -> flask.Response:
+    def show(problem: problems.Problem) -> flask.Response:
         text = problem.detail
         if isinstance(error, errors.BadLink):
             text = t(_LINK_PROBLEMS.get(problem.code, "embed.bad-link"))

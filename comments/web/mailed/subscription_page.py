@@ -6,18 +6,24 @@ needs no form token, because mail programs POST it to the link itself.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import flask
 
 from comments.notifications import double_opt_in, form_tokens
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.mailed import mailed_links
 from comments.web.mailed.mailed_links import Button
 from comments.web.rendering.page_text import text as t
 
 blueprint = mailed_links.blueprint("subscriptions", "/subscriptions")
+
+
+class ConfirmationForm(mailed_links.LinkForm, frozen=True):
+    """The same, and whether the owner of the site may see the address (a checkbox)."""
+
+    share: Literal["", "on"] = ""
 
 
 @blueprint.get("/confirm")
@@ -38,8 +44,8 @@ def ask_to_confirm() -> flask.Response:
 @blueprint.post("/confirm")
 def confirm() -> flask.Response:
     """Subscribe."""
-    query_strings.read(request_shapes.NoQuery)
-    sent = forms.read(request_shapes.ConfirmationForm)
+    query_strings.read(parameters.NoQuery)
+    sent = forms.read(ConfirmationForm)
     secret, now = context.settings().secret, datetime.now(UTC)
     link = form_tokens.read(sent.token, "confirm", secret, now=now)
     request = double_opt_in.confirm(link, secret=secret, now=now, shares=bool(sent.share))

@@ -14,7 +14,7 @@ from comments.domain import presentation, records
 from comments.domain.languages import catalogue, formats
 from comments.domain.text import cleaning
 from comments.reading import thread_pages
-from comments.web.http.decode import request_shapes
+from comments.web.http.decode import parameters
 
 # Each comment on every fifth level links to a separate page with the comment's replies.
 STEP = 5
@@ -120,7 +120,7 @@ class Links(msgspec.Struct, frozen=True):
         query: dict[str, str | int] = {**self._thread_query()}
         if order not in {None, self.default}:
             query["order"] = str(order)
-        if self.limit != request_shapes.DEFAULT_LIMIT:
+        if self.limit != parameters.DEFAULT_LIMIT:
             query["limit"] = self.limit
         query |= {name: value for name, value in more.items() if value}
         return f"{self.base}?{urlencode(query)}"

@@ -18,9 +18,9 @@ from comments.accounts.links import invitations
 from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, totp
 from comments.web.http import context
-from comments.web.http.decode import forms, request_shapes
+from comments.web.http.decode import forms, parameters
 from comments.web.rendering import labels
-from comments.web.sign_in import signed_in
+from comments.web.sign_in import account_forms, signed_in
 
 blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)
@@ -42,7 +42,7 @@ def ask_who() -> flask.Response:
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
     """Start a new session, and end the browser's previous session."""
-    sent = forms.read(request_shapes.SignIn)
+    sent = forms.read(account_forms.SignIn)
     attempt = password_login.LoginAttempt(
         sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
     )
@@ -57,7 +57,7 @@ def sign_in() -> flask.Response:
 @blueprint.post("/sign-out")
 def sign_out() -> flask.Response:
     """End the current session."""
-    forms.read(request_shapes.NoForm)
+    forms.read(parameters.NoForm)
     sessions.end(signed_in.cookie(), _secret())
     return signed_in.delete_cookie(signed_in.redirect_to("admin/sign-in"))
 
@@ -65,7 +65,7 @@ def sign_out() -> flask.Response:
 @blueprint.post("/sign-out/everywhere")
 def sign_out_everywhere() -> flask.Response:
     """End all sessions of the account."""
-    forms.read(request_shapes.NoForm)
+    forms.read(parameters.NoForm)
     accounts.end_sessions(signed_in.require_account().id)
     return signed_in.delete_cookie(signed_in.redirect_to("admin/sign-in"))
 
@@ -73,14 +73,14 @@ def sign_out_everywhere() -> flask.Response:
 @blueprint.get("/welcome")
 def ask_for_an_account() -> flask.Response:
     """Show the page for an invitation link."""
-    return welcome_page(request_shapes.Accepted())
+    return welcome_page(account_forms.Accepted())
 
 
 @blueprint.post("/welcome")
 @signed_in.open_to_all
 def accept() -> flask.Response:
     """Create an account for an invitation."""
-    sent = forms.read(request_shapes.Accepted)
+    sent = forms.read(account_forms.Accepted)
     form = invitations.SignUpForm(sent.name, sent.login, sent.password)
     try:
         session = invitations.accept(
@@ -96,8 +96,8 @@ def accept() -> flask.Response:
 @signed_in.open_to_all
 def accept_as_oneself() -> flask.Response:
     """Accept an invitation with the account that is signed in."""
-    token, account = forms.read(request_shapes.OneTimeLinkForm).token, signed_in.current_account()
-    sent = request_shapes.Accepted(token=token)
+    token, account = forms.read(account_forms.OneTimeLinkForm).token, signed_in.current_account()
+    sent = account_forms.Accepted(token=token)
     if account is None:
         return welcome_page(sent, labels.text("admin.welcome-sign-in-first"), status=403)
     now = datetime.now(UTC)
@@ -112,14 +112,14 @@ def accept_as_oneself() -> flask.Response:
 @blueprint.get("/reset")
 def ask_for_a_password() -> flask.Response:
     """Show the page for a password reset link."""
-    return signed_in.page("admin/reset.html", sent=request_shapes.PasswordResetForm())
+    return signed_in.page("admin/reset.html", sent=account_forms.PasswordResetForm())
 
 
 @blueprint.post("/reset")
 @signed_in.open_to_all
 def reset() -> flask.Response:
     """Set a password with a reset link."""
-    sent = forms.read(request_shapes.PasswordResetForm)
+    sent = forms.read(account_forms.PasswordResetForm)
     choice = invitations.PasswordReset(
         sent.password, sent.code, context.network(), signed_in.cookie()
     )
@@ -144,7 +144,7 @@ def show_account() -> flask.Response:
 @blueprint.post("/account/password")
 def change_password() -> flask.Response:
     """Change the password, which ends the account's other sessions."""
-    sent, mine = forms.read(request_shapes.NewPassword), signed_in.require_account()
+    sent, mine = forms.read(account_forms.NewPassword), signed_in.require_account()
 
     def change(account: str, now: datetime) -> None:
         known = accounts.login_and_address(mine, _secret(), now=now)
@@ -156,7 +156,7 @@ def change_password() -> flask.Response:
 @blueprint.post("/account/authenticator")
 def add_authenticator() -> flask.Response:
     """Enable an authenticator app after checking a code from the app."""
-    sent = forms.read(request_shapes.NewAuthenticator)
+    sent = forms.read(account_forms.NewAuthenticator)
 
     def change(account: str, now: datetime) -> None:
         step = totp.check_first_code(sent.key, sent.code, now=now)
@@ -168,7 +168,7 @@ def add_authenticator() -> flask.Response:
 @blueprint.post("/account/authenticator/remove")
 def remove_authenticator() -> flask.Response:
     """Disable the authenticator app."""
-    sent = forms.read(request_shapes.Confirmed)
+    sent = forms.read(account_forms.Confirmed)
 
     def change(account: str, now: datetime) -> None:
         credentials.set_totp(account, "", 0, secret=_secret(), now=now)
@@ -179,13 +179,13 @@ def remove_authenticator() -> flask.Response:
 @blueprint.post("/account/moderation/end")
 def end_moderation() -> flask.Response:
     """End the account's moderation session on pages of a site."""
-    sent = forms.read(request_shapes.EndedSession)
+    sent = forms.read(account_forms.EndedSession)
     moderation_sessions.revoke(signed_in.require_account().id, sent.session)
     return signed_in.redirect_to("admin/account")
 
 
 def welcome_page(
-    sent: request_shapes.Accepted, problem: str = "", *, status: int = 200
+    sent: account_forms.Accepted, problem: str = "", *, status: int = 200
 ) -> flask.Response:
     """Render the page for an invitation link; after an error, with the sent values and the problem.
 
@@ -271,7 +271,7 @@ def _renew_session(account: str, now: datetime) -> flask.Response:
     return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
-def _welcome_again(error: errors.FlatthreadError, sent: request_shapes.Accepted) -> flask.Response:
+def _welcome_again(error: errors.FlatthreadError, sent: account_forms.Accepted) -> flask.Response:
     return welcome_page(sent, _problem_of_link(error), status=signed_in.status_of(error))
 
 

@@ -11,9 +11,9 @@ import flask
 from comments import errors
 from comments.accounts import email_login
 from comments.web.http import context
-from comments.web.http.decode import forms, request_shapes
+from comments.web.http.decode import forms
 from comments.web.rendering import page_text
-from comments.web.sign_in import signed_in
+from comments.web.sign_in import account_forms, signed_in
 
 blueprint = flask.Blueprint("codes", __name__, url_prefix="/sign-in")
 signed_in.protect(blueprint)
@@ -29,7 +29,7 @@ def ask() -> flask.Response:
 @signed_in.open_to_all
 def show() -> flask.Response:
     """Show the code."""
-    token = forms.read(request_shapes.OneTimeLinkForm).token
+    token = forms.read(account_forms.OneTimeLinkForm).token
     try:
         code = email_login.code(token, secret=context.settings().secret, now=datetime.now(UTC))
     except errors.BadLink as error:

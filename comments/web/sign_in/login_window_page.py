@@ -19,7 +19,7 @@ import flask
 from comments.accounts.oidc import linking, login_flow, oidc_client, popup_exchange, providers
 from comments.sites import site_settings
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.http.decode import forms, query_strings
 from comments.web.sign_in import (
     moderation_window_page,
     provider_login,
@@ -34,7 +34,7 @@ blueprint = windows.blueprint("windows", "/sign-in")
 @blueprint.get("/sites/<site:site_id>")
 def show(site_id: str) -> flask.Response:
     """Show a button for each provider of a site."""
-    asked = query_strings.read(request_shapes.WindowQuery)
+    asked = query_strings.read(windows.WindowQuery)
     site = windows.site_of(site_id, asked)
     offered = providers.of_site(site.id)
     return signed_in.page("admin/window.html", site=site, asked=asked, providers=offered)
@@ -44,7 +44,7 @@ def show(site_id: str) -> flask.Response:
 @signed_in.open_to_all
 def choose(site_id: str) -> flask.Response:
     """Send the reader to the chosen provider."""
-    sent = forms.read(request_shapes.WindowProvider)
+    sent = forms.read(windows.WindowProvider)
     site = windows.site_of(site_id, sent)
     provider = providers.by_name(sent.provider, providers.of_site(site.id))
     goal = login_flow.Goal(

@@ -25,7 +25,7 @@ from comments.accounts.passwords import password_login
 from comments.domain import records
 from comments.domain.moderation import roles
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import (
     account_pages,
@@ -38,19 +38,19 @@ from comments.web.sign_in import (
 blueprint = windows.blueprint("moderation_window", "/moderate/sites")
 
 
-class _SignIn(request_shapes.WindowQuery, frozen=True):
+class _SignIn(windows.WindowQuery, frozen=True):
     """The window's values, a name and password, and an authenticator's code if there is one."""
 
-    login: request_shapes.Typed
-    password: request_shapes.Typed
-    code: request_shapes.Typed = ""
+    login: parameters.Typed
+    password: parameters.Typed
+    code: parameters.Typed = ""
 
 
-class _Step(request_shapes.WindowQuery, frozen=True):
+class _Step(windows.WindowQuery, frozen=True):
     """The values of the window, an authenticator's code, and the token of the login to complete."""
 
-    token: request_shapes.Typed
-    code: request_shapes.Typed
+    token: parameters.Typed
+    code: parameters.Typed
 
 
 account_pages.offer_providers(blueprint)
@@ -59,7 +59,7 @@ account_pages.offer_providers(blueprint)
 @blueprint.get("/<site:site_id>")
 def show(site_id: str) -> flask.Response:
     """Show what the page will be allowed to do, with the button; or show the sign-in form."""
-    asked = query_strings.read(request_shapes.WindowQuery)
+    asked = query_strings.read(windows.WindowQuery)
     site = _site(site_id, asked)
     account = signed_in.current_account()
     if account is None:
@@ -78,7 +78,7 @@ def show(site_id: str) -> flask.Response:
 @blueprint.post("/<site:site_id>")
 def grant(site_id: str) -> flask.Response:
     """Let the page moderate, and show the code."""
-    asked = forms.read(request_shapes.WindowQuery)
+    asked = forms.read(windows.WindowQuery)
     site, account = _site(site_id, asked), signed_in.require_account()
     if not _may_moderate(account, site):
         raise errors.Forbidden("not-allowed", role=roles.Role.MODERATOR, site=site.id)
@@ -111,7 +111,7 @@ def sign_in(site_id: str) -> flask.Response:
 @signed_in.open_to_all
 def choose(site_id: str) -> flask.Response:
     """Send the moderator to the chosen provider."""
-    sent = forms.read(request_shapes.WindowProvider)
+    sent = forms.read(windows.WindowProvider)
     site = _site(site_id, sent)
     provider = providers.by_name(sent.provider, providers.of_console())
     goal = login_flow.Goal(
@@ -137,22 +137,20 @@ def show_code(site_id: str) -> flask.Response:
 
 def arrive(goal: login_flow.Goal, come: sessions.Session | linking.CodeAsked) -> flask.Response:
     """Continue in the window after a provider has identified the moderator."""
-    asked = request_shapes.WindowQuery(goal.origin, goal.challenge)
+    asked = windows.WindowQuery(goal.origin, goal.challenge)
     if isinstance(come, linking.CodeAsked):
         return provider_login.code_form(come.token, _step_form(goal.site, asked))
     return _back(come, goal.site, asked)
 
 
-def _back(
-    session: sessions.Session, site_id: str, asked: request_shapes.WindowQuery
-) -> flask.Response:
+def _back(session: sessions.Session, site_id: str, asked: windows.WindowQuery) -> flask.Response:
     query = urlencode({"origin": asked.origin, "challenge": asked.challenge})
     return signed_in.set_cookie(signed_in.redirect_to(f"moderate/sites/{site_id}?{query}"), session)
 
 
 def _sign_in_form(
     site: records.Site,
-    asked: request_shapes.WindowQuery,
+    asked: windows.WindowQuery,
     *,
     status: int = 200,
     problem: str = "",
@@ -164,7 +162,7 @@ def _sign_in_form(
     )  # fmt: skip
 
 
-def _step_form(site_id: str, asked: request_shapes.WindowQuery) -> dict[str, object]:
+def _step_form(site_id: str, asked: windows.WindowQuery) -> dict[str, object]:
     return {"asked": asked, "action": f"moderate/sites/{site_id}/code"}
 
 
@@ -172,7 +170,7 @@ def _may_moderate(account: accounts.Account, site: records.Site) -> bool:
     return account.may(roles.Right.MODERATE, site.id)
 
 
-def _site(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
+def _site(site_id: str, asked: windows.WindowQuery) -> records.Site:
     site = windows.site_of(site_id, asked)
     if not site.options.moderation:
         raise errors.Forbidden("moderation-off", site=site.id)

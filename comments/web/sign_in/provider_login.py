@@ -15,9 +15,9 @@ from comments.accounts import accounts, first_owner, sessions
 from comments.accounts.oidc import linking, login_flow, oidc_client, providers
 from comments.accounts.passwords import password_login
 from comments.web.http import context
-from comments.web.http.decode import forms, request_shapes
+from comments.web.http.decode import forms, parameters
 from comments.web.rendering import labels
-from comments.web.sign_in import account_pages, provider_redirects, signed_in
+from comments.web.sign_in import account_forms, account_pages, provider_redirects, signed_in
 
 _CONSOLE: Mapping[str, object] = {}  # The form of the admin console has no other values.
 blueprint = flask.Blueprint("providers", __name__, url_prefix="/admin")
@@ -25,29 +25,29 @@ signed_in.protect(blueprint)
 account_pages.offer_providers(blueprint)
 
 
-class _Chosen(request_shapes.NoForm, frozen=True):
+class _Chosen(parameters.NoForm, frozen=True):
     """A provider's name."""
 
-    provider: request_shapes.Typed
+    provider: parameters.Typed
 
 
 class _Invited(_Chosen, frozen=True):
     """A form with an invitation's key and the new account's display name."""
 
-    token: request_shapes.Typed = ""
-    name: request_shapes.Typed = ""
+    token: parameters.Typed = ""
+    name: parameters.Typed = ""
 
 
-class _Linking(request_shapes.Confirmed, frozen=True):
+class _Linking(account_forms.Confirmed, frozen=True):
     """A form with a provider's name and the password of the signed-in account."""
 
-    provider: request_shapes.Typed
+    provider: parameters.Typed
 
 
-class _Step(request_shapes.OneTimeLinkForm, frozen=True):
+class _Step(account_forms.OneTimeLinkForm, frozen=True):
     """A form with an authenticator's code, and the token of the login that the code completes."""
 
-    code: request_shapes.Typed
+    code: parameters.Typed
 
 
 @blueprint.post("/sign-in/provider")
@@ -79,7 +79,7 @@ def accept() -> flask.Response:
     try:
         name = accounts.clean_name(sent.name) if sent.name.strip() else ""
     except errors.BadInput as error:
-        form = request_shapes.Accepted(token=sent.token, name=sent.name)
+        form = account_forms.Accepted(token=sent.token, name=sent.name)
         said, status = labels.problem(error), signed_in.status_of(error)
         return account_pages.welcome_page(form, said, status=status)
     goal = login_flow.Goal(

@@ -40,7 +40,7 @@ from comments.accounts import accounts, sessions
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import catalogue
 from comments.domain.moderation import roles
-from comments.web.http import context, problems, response_shapes
+from comments.web.http import context, problems
 from comments.web.http.decode import forms
 from comments.web.rendering import labels
 from comments.web.sign_in import first_owner_hint
@@ -265,7 +265,7 @@ def _refusal(error: Exception) -> flask.Response:
     return problems.page(error, _problem)
 
 
-def _problem(problem: response_shapes.Problem) -> flask.Response:
+def _problem(problem: problems.Problem) -> flask.Response:
     try:
         said = labels.sentence(problem.detail, problem.field)
         return page("admin/problem.html", problem=problem, said=said)

@@ -11,8 +11,21 @@ from comments import errors
 from comments.accounts.links import window_codes
 from comments.domain import records
 from comments.sites import site_settings
-from comments.web.http.decode import request_shapes
+from comments.web.http.decode import parameters
 from comments.web.sign_in import signed_in
+
+
+class WindowQuery(parameters.Request, frozen=True):
+    """The origin of the page that opened a window, and the challenge of the page's verifier."""
+
+    origin: parameters.Typed
+    challenge: parameters.Typed
+
+
+class WindowProvider(WindowQuery, frozen=True):
+    """The same values, and the name of the provider that the person chose in the window."""
+
+    provider: parameters.Typed
 
 
 def blueprint(name: str, path: str) -> flask.Blueprint:
@@ -24,7 +37,7 @@ def blueprint(name: str, path: str) -> flask.Blueprint:
     return made
 
 
-def site_of(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
+def site_of(site_id: str, asked: WindowQuery) -> records.Site:
     """Return the site of a window; check the origin and the challenge that opened the window."""
     site = site_settings.get(site_id)
     check_origin(site, asked.origin)

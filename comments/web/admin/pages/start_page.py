@@ -21,7 +21,7 @@ from comments.sites import page_check, site_settings, site_setup
 from comments.web import recipes
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http import context, responses
-from comments.web.http.decode import forms, query_strings, request_shapes
+from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering import labels, page_text
 
 blueprint = site_visit.blueprint("start")
@@ -73,7 +73,7 @@ def add_origin(site_id: str) -> flask.Response:
 def finish(site_id: str) -> flask.Response:
     """Finish the setup, and redirect to the comments."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    forms.read(request_shapes.NoForm)
+    forms.read(parameters.NoForm)
     site_setup.finish(visit.site.id)
     return site_visit.redirect_with_notice(visit, "queue", "")
 

@@ -15,12 +15,12 @@ import msgspec
 
 from comments import errors
 from comments.domain import decoders, records
-from comments.web.http.decode import field_errors, request_shapes, thread_parameters
+from comments.web.http.decode import field_errors, parameters, thread_parameters
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NUMBERS = {"limit", "offset", "page"}
-_WORDS = {request_shapes.ALL}  # Values that are allowed instead of a number.
+_WORDS = {parameters.ALL}  # Values that are allowed instead of a number.
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")

@@ -10,7 +10,7 @@ import openapi_spec_validator
 from flask.testing import FlaskClient
 
 from comments.domain import presentation
-from comments.web.api import openapi, operations
+from comments.web.api.description import openapi, operations
 
 
 def document() -> dict[str, object]:

@@ -8,7 +8,7 @@ import pytest
 
 from comments.domain import presentation, records
 from comments.store.models import comment_rows
-from comments.web.http.decode import paths, request_shapes
+from comments.web.http.decode import parameters, paths
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 
@@ -57,7 +57,7 @@ def test_an_approved_comment_shows_only_its_public_fields() -> None:
 @pytest.mark.parametrize("text", ["a" * 26, "234567" + "z" * 20, "a" * 25, "A" * 26, "1" * 26, ""])
 def test_all_checks_of_a_comment_id_agree(text: str) -> None:
     try:
-        msgspec.convert(text, request_shapes.CommentId)
+        msgspec.convert(text, parameters.CommentId)
     except msgspec.ValidationError:
         is_shaped = False
     else:

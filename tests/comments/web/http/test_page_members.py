@@ -19,7 +19,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.memory import caches
 from comments.store.models import bucket_rows, comment_rows
 from comments.threads import thread_terms
-from comments.web.http import page_members, response_shapes
+from comments.web.http import page_members
 from tests.support.people.post_times import Moment
 from tests.support.threads import sample_threads, sample_votes
 from tests.support.threads.cache_twins import PAGE, SITE, Process, Rows
@@ -98,7 +98,7 @@ def test_a_page_has_every_option_of_its_site(quick: Process, several: Rows) -> N
     found = _get(quick)["options"]
     assert found == {**found, **shown, "votes": False}
     assert tuple(found) == (*site_options.NAMES, "origins", "mail", "sign_in")
-    assert response_shapes.PageOptions.__struct_fields__ == tuple(found)
+    assert page_members.PageOptions.__struct_fields__ == tuple(found)
 
 
 @pytest.mark.parametrize("path", [PAGE, RAW, f"{PAGE}&limit=all", f"{PAGE}&order=newest"])

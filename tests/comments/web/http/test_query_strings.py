@@ -7,15 +7,16 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.reading import thread_pages
-from comments.web.http.decode import query_strings, request_shapes
+from comments.web.api import comment_shapes
+from comments.web.http.decode import parameters, query_strings
 
 SITE = records.Site("demo", (), "AB", 2)
 ID = "a" * 26
 
 
-def read(query: str) -> tuple[str, request_shapes.ListQuery]:
+def read(query: str) -> tuple[str, comment_shapes.ListQuery]:
     with flask.Flask("test").test_request_context(f"/?{query}"):
-        return query_strings.read_thread(request_shapes.ListQuery, SITE)
+        return query_strings.read_thread(comment_shapes.ListQuery, SITE)
 
 
 def test_a_query_has_defaults() -> None:
@@ -27,7 +28,7 @@ def test_a_query_has_defaults() -> None:
 def test_a_query_is_read_completely() -> None:
     thread, query = read(f"order=newest&limit=200&cursor=x.y&parent=root&around={ID}&thread=t&")
     assert thread == "t"
-    assert query == request_shapes.ListQuery(
+    assert query == comment_shapes.ListQuery(
         thread_pages.ListingOrder.NEWEST, 200, "x.y", "root", ID
     )
 
@@ -86,5 +87,5 @@ def test_an_invalid_query_is_refused_by_parameter(query: str, field: str) -> Non
 def test_a_call_without_a_thread_refuses_one() -> None:
     with flask.Flask("test").test_request_context("/?thread=t"):
         with pytest.raises(errors.BadInput) as refusal:
-            query_strings.read(request_shapes.NoQuery)
+            query_strings.read(parameters.NoQuery)
         assert refusal.value.field == "thread"

@@ -6,10 +6,12 @@
 import functools
 from collections.abc import Sequence
 
+import flask
 import msgspec
 
-from comments.web.api import operations
-from comments.web.http import response_shapes
+from comments.web.api import comment_calls
+from comments.web.api.description import operations
+from comments.web.http import problems, responses
 
 _REF = "#/components/schemas/{name}"
 _SITE: operations.Json = {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"}
@@ -46,6 +48,19 @@ _HEADERS: operations.Json = {
 _ALWAYS = set(_HEADERS) - {"Idempotent-Replayed", "Link"}
 _REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 
+blueprint = flask.Blueprint("description", __name__, url_prefix="/api/v1")
+blueprint.before_request(comment_calls.admit)
+
+
+@blueprint.get("/openapi.json")
+def describe() -> flask.Response:
+    return responses.fixed_answer(_encoded_document())
+
+
+@functools.cache
+def _encoded_document() -> responses.Fixed:
+    return responses.encode_fixed(document())
+
 
 @functools.cache
 def document() -> bytes:
@@ -74,7 +89,7 @@ def _schemas() -> operations.Json:
     """Return the schemas of all request bodies and responses."""
     bodies = (operation.body for operation in operations.OPERATIONS)
     answers = (operation.answer for operation in operations.OPERATIONS)
-    kinds = [response_shapes.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
+    kinds = [problems.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
     return msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]
 
 

@@ -11,9 +11,16 @@ import msgspec
 from comments.domain.crypto import proof_of_work
 from comments.transfer import personal_data
 from comments.tree.counters import audience_scan
-from comments.web.api import statistics_shapes
-from comments.web.http import response_shapes
-from comments.web.http.decode import request_shapes
+from comments.web.api import (
+    comment_shapes,
+    follow_calls,
+    inbox_calls,
+    moderation_calls,
+    moderator_calls,
+    own_data,
+    statistics_shapes,
+)
+from comments.web.http.decode import parameters
 
 Json: TypeAlias = dict[str, Any]
 
@@ -79,7 +86,7 @@ class Operation(msgspec.Struct, frozen=True):
     name: str
     summary: str
     answer: type[msgspec.Struct] | None
-    query: type[msgspec.Struct] = request_shapes.NoQuery
+    query: type[msgspec.Struct] = parameters.NoQuery
     body: type[msgspec.Struct] | None = None
     extra: tuple[Json, ...] = ()
     status: int = 200
@@ -121,69 +128,69 @@ _REPORT: dict[str, Any] = {
 
 OPERATIONS = (
     Operation(
-        "get", _COMMENTS, "listComments", "List a page of a thread", response_shapes.CommentPage,
-        refuses=(410,), query=request_shapes.ListQuery, extra=(_THREAD[0], _PAGE, KNOWN),
+        "get", _COMMENTS, "listComments", "List a page of a thread", comment_shapes.CommentPage,
+        refuses=(410,), query=comment_shapes.ListQuery, extra=(_THREAD[0], _PAGE, KNOWN),
         headers=_TAG,
     ),
     Operation(
-        "post", _COMMENTS, "postComment", "Post a comment", response_shapes.PostedComment,
-        refuses=(409, 429), body=request_shapes.NewComment, extra=(*_THREAD, _KEY), status=201,
+        "post", _COMMENTS, "postComment", "Post a comment", comment_shapes.PostedComment,
+        refuses=(409, 429), body=comment_shapes.NewComment, extra=(*_THREAD, _KEY), status=201,
         also=(202,), security=_TOKEN_TAKEN, headers=("Location", "ETag", "Idempotent-Replayed"),
     ),
     Operation(
         "get", "/sites/{site}/challenge", "challenge",
         "Get a challenge to solve before a post, a vote, a report or a sign-in mail",
-        proof_of_work.Challenge, query=request_shapes.ChallengeQuery,
+        proof_of_work.Challenge, query=comment_shapes.ChallengeQuery,
     ),
     Operation(
-        "get", _ONE, "showComment", "Get a comment with its ancestors", response_shapes.OneComment,
+        "get", _ONE, "showComment", "Get a comment with its ancestors", comment_shapes.OneComment,
         headers=_TAG,
     ),
     Operation(
         "get", "/sites/{site}/comment", "findComment",
-        "Get the comment with a slug, with its ancestors", response_shapes.OneComment,
-        query=request_shapes.SlugQuery, extra=_THREAD, headers=_TAG,
+        "Get the comment with a slug, with its ancestors", comment_shapes.OneComment,
+        query=comment_shapes.SlugQuery, extra=_THREAD, headers=_TAG,
     ),
     Operation(
         "patch", _ONE, "editComment", "Replace the text of your own comment",
-        response_shapes.ChangedComment, refuses=(409, 412, 429), body=request_shapes.NewBody,
+        comment_shapes.ChangedComment, refuses=(409, 412, 429), body=comment_shapes.NewBody,
         extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
-        "delete", _ONE, "retractComment", "Delete your own comment", response_shapes.ChangedComment,
+        "delete", _ONE, "retractComment", "Delete your own comment", comment_shapes.ChangedComment,
         refuses=(409, 412), extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
         "post", f"{_MODERATION}/session", "beginModeration",
         "Exchange the code of the moderation window for a moderator's token",
-        response_shapes.ModeratorToken, refuses=(401,), body=request_shapes.ModerationCode,
+        moderator_calls.ModeratorToken, refuses=(401,), body=moderator_calls.ModerationCode,
     ),
     Operation(
         "delete", f"{_MODERATION}/session", "endModeration", "End a moderator's token",
-        response_shapes.EndedModeration, security=_MODERATOR,
+        moderator_calls.EndedModeration, security=_MODERATOR,
     ),
     Operation(
         "get", f"{_MODERATION}/comments", "listPending", "List the pending comments of a thread",
-        response_shapes.HeldComments, extra=_THREAD, security=_MODERATOR,
+        moderator_calls.HeldComments, extra=_THREAD, security=_MODERATOR,
     ),
     Operation(
         "post", f"{_MODERATION}/comments", "postAsStaff", "Post a comment as a moderator",
-        response_shapes.PostedComment, refuses=(409, 429), body=request_shapes.NewComment,
+        comment_shapes.PostedComment, refuses=(409, 429), body=comment_shapes.NewComment,
         extra=(*_THREAD, _KEY), status=201, also=(202,), security=_MODERATOR, headers=_TAG,
     ),
     Operation(
         "post", f"{_ONE}/decision", "decide", "Decide about a comment as a moderator",
-        response_shapes.ModeratedComment, refuses=(409, 412), body=request_shapes.NewDecision,
+        moderator_calls.ModeratedComment, refuses=(409, 412), body=moderator_calls.NewDecision,
         extra=(_REVISION,), security=_MODERATOR, headers=_TAG,
     ),
     Operation(
         "put", f"{_ONE}/ban", "banAuthor", "Ban the author of a comment as a moderator",
-        response_shapes.BannedAuthor, refuses=(409,), body=request_shapes.NewBan,
+        moderator_calls.BannedAuthor, refuses=(409,), body=moderator_calls.NewBan,
         security=_MODERATOR,
     ),
     Operation(
         "delete", f"{_ONE}/ban", "unbanAuthor", "Lift the ban of a comment's author",
-        response_shapes.BannedAuthor, security=_MODERATOR,
+        moderator_calls.BannedAuthor, security=_MODERATOR,
     ),
     Operation(
         "get", f"{_STATISTICS}/categories", "listCategories",
@@ -238,49 +245,49 @@ OPERATIONS = (
     ),
     Operation(
         "get", f"{_ONE}/replies", "listReplies", "List a page of the comments below a comment",
-        response_shapes.CommentPage, query=request_shapes.RepliesQuery, extra=(KNOWN,),
+        comment_shapes.CommentPage, query=comment_shapes.RepliesQuery, extra=(KNOWN,),
         headers=_TAG,
     ),
     Operation(
         "get", "/sites/{site}/subscription", "offerMail", "Tell whether this service sends mail",
-        response_shapes.MailOffer,
+        comment_shapes.MailOffer,
     ),
     Operation(
         "put", "/sites/{site}/subscription", "subscribe",
         "Ask an address to confirm mail about new comments in a thread, or about replies",
-        response_shapes.ConfirmationRequested, refuses=(409, 429),
-        body=request_shapes.NewSubscription, extra=_THREAD, status=202, security=_TOKEN_TAKEN,
+        comment_shapes.ConfirmationRequested, refuses=(409, 429),
+        body=comment_shapes.NewSubscription, extra=_THREAD, status=202, security=_TOKEN_TAKEN,
     ),
     Operation(
-        "put", f"{_ONE}/vote", "vote", "Vote on a comment", response_shapes.CastVote,
-        refuses=(409, 429), body=request_shapes.NewVote, extra=(_KEY,), security=_TOKEN_TAKEN,
+        "put", f"{_ONE}/vote", "vote", "Vote on a comment", comment_shapes.CastVote,
+        refuses=(409, 429), body=comment_shapes.NewVote, extra=(_KEY,), security=_TOKEN_TAKEN,
     ),
     Operation(
-        "delete", f"{_ONE}/vote", "withdrawVote", "Withdraw your vote", response_shapes.CastVote,
+        "delete", f"{_ONE}/vote", "withdrawVote", "Withdraw your vote", comment_shapes.CastVote,
         refuses=(409,), security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", "/sites/{site}/session", "enterSite",
-        "Sign in a reader with a token that the site has signed", response_shapes.ReaderSession,
-        refuses=(401,), body=request_shapes.Assertion,
+        "Sign in a reader with a token that the site has signed", own_data.ReaderSession,
+        refuses=(401,), body=own_data.Assertion,
     ),
     Operation(
         "get", "/sites/{site}/sign-in", "offerEntry", "List the ways to sign in to a site",
-        response_shapes.EntryOffer,
+        own_data.EntryOffer,
     ),
     Operation(
         "post", "/sites/{site}/sign-in", "askToEnter", "Send a mail with a link to a sign-in code",
-        response_shapes.Pending, refuses=(409, 429), body=request_shapes.AskedEntry, status=202,
+        own_data.Pending, refuses=(409, 429), body=own_data.AskedEntry, status=202,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/code", "enterByCode",
-        "Sign in with the code that a mail linked to", response_shapes.ReaderSession,
-        refuses=(401,), body=request_shapes.Code,
+        "Sign in with the code that a mail linked to", own_data.ReaderSession,
+        refuses=(401,), body=own_data.Code,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/provider", "enterByProvider",
-        "Sign in with the code that a provider's pop-up showed", response_shapes.ReaderSession,
-        refuses=(401,), body=request_shapes.Voucher,
+        "Sign in with the code that a provider's pop-up showed", own_data.ReaderSession,
+        refuses=(401,), body=own_data.Voucher,
     ),
     Operation(
         "get", "/sites/{site}/author", "exportAuthor",
@@ -290,66 +297,66 @@ OPERATIONS = (
     Operation(
         "delete", "/sites/{site}/author", "eraseAuthor",
         "Erase part of the data that is stored about the caller; repeat until done",
-        response_shapes.Erased, refuses=(409,), security=_TOKEN_NEEDED,
+        own_data.Erased, refuses=(409,), security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", f"{_ONE}/report", "reportComment", "Report a comment to the site's moderators",
-        response_shapes.Reported, refuses=(429,), body=request_shapes.NewReport, status=202,
+        moderation_calls.Reported, refuses=(429,), body=moderation_calls.NewReport, status=202,
         security=_TOKEN_TAKEN,
     ),
     Operation(
         "post", "/sites/{site}/opinions", "giveOpinion",
-        "Give a verdict on a comment, as the site's classifier", response_shapes.TakenOpinion,
-        refuses=(401, 409), body=request_shapes.GivenOpinion, extra=_SIGNED,
+        "Give a verdict on a comment, as the site's classifier", moderation_calls.TakenOpinion,
+        refuses=(401, 409), body=moderation_calls.GivenOpinion, extra=_SIGNED,
     ),
     Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "List your own votes in a thread",
-        response_shapes.OwnVotes, query=request_shapes.OwnVotesQuery, extra=_THREAD,
+        own_data.OwnVotes, query=own_data.OwnVotesQuery, extra=_THREAD,
         security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/inbox", "listInbox", "List the unread replies to your comments",
-        response_shapes.Inbox, query=request_shapes.PageQuery, security=_TOKEN_NEEDED,
+        inbox_calls.Inbox, query=parameters.PageQuery, security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", "/sites/{site}/inbox/read", "markRead", "Mark replies in your inbox as read",
-        response_shapes.RepliesRead, body=request_shapes.ReadReplies, security=_TOKEN_NEEDED,
+        inbox_calls.RepliesRead, body=inbox_calls.ReadReplies, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/held", "listOwnHeld",
-        "List your own comments in a thread, including held ones", response_shapes.OwnHeld,
+        "List your own comments in a thread, including held ones", moderation_calls.OwnHeld,
         extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", _FOLLOWING, "showFollowing",
         "Tell whether you follow a thread without mail, and how many people follow it",
-        response_shapes.FollowState, extra=_THREAD, security=_TOKEN_NEEDED,
+        follow_calls.FollowState, extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
-        "put", _FOLLOWING, "follow", "Follow a thread without mail", response_shapes.FollowState,
+        "put", _FOLLOWING, "follow", "Follow a thread without mail", follow_calls.FollowState,
         refuses=(409, 429), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "delete", _FOLLOWING, "unfollow", "Stop following a thread without mail",
-        response_shapes.FollowState, extra=_THREAD, security=_TOKEN_NEEDED,
+        follow_calls.FollowState, extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/followed", "listFollowed",
-        "List the threads that you follow without mail", response_shapes.FollowedPage,
-        query=request_shapes.PageQuery, security=_TOKEN_NEEDED,
+        "List the threads that you follow without mail", follow_calls.FollowedPage,
+        query=parameters.PageQuery, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/authors", "listAuthors", "List a site's authors, highest score first",
-        response_shapes.AuthorPage, query=request_shapes.AuthorsQuery, extra=(KNOWN,), headers=_TAG,
+        comment_shapes.AuthorPage, query=comment_shapes.AuthorsQuery, extra=(KNOWN,), headers=_TAG,
     ),
     Operation(
         "post", "/sites/{site}/preview", "previewComment", "Render a text as it would be stored",
-        response_shapes.Preview, refuses=(429,), body=request_shapes.NewBody,
+        comment_shapes.Preview, refuses=(429,), body=comment_shapes.NewBody,
     ),
     Operation(
         "post", "/sites/{site}/counts", "countComments",
-        "Count the comments in several threads, and their followers", response_shapes.Counts,
-        body=request_shapes.ThreadList,
+        "Count the comments in several threads, and their followers", comment_shapes.Counts,
+        body=comment_shapes.ThreadList,
     ),
     Operation(
         "get", "/openapi.json", "describe", "Get this document", None, extra=(KNOWN,), headers=_TAG,

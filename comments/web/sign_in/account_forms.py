@@ -1,0 +1,63 @@
+"""The forms of the accounts' own pages."""
+
+from typing import Annotated
+
+import msgspec
+
+from comments.web.http.decode import parameters
+
+
+class SignIn(parameters.Request, frozen=True):
+    """A sign-in with a password, and an authenticator's code if the account requires one."""
+
+    login: parameters.Typed
+    password: parameters.Typed
+    code: parameters.Typed = ""
+
+
+class OneTimeLinkForm(parameters.Request, frozen=True):
+    """The token of a one-time link."""
+
+    token: parameters.Typed
+
+
+class Accepted(parameters.Request, frozen=True):
+    """The token of an invitation, and the new account's name and credentials."""
+
+    token: parameters.Typed = ""
+    name: parameters.Typed = ""
+    login: parameters.Typed = ""
+    password: parameters.Typed = ""
+
+
+class PasswordResetForm(parameters.Request, frozen=True):
+    """The token of a reset link, the new password, and an authenticator's code."""
+
+    token: parameters.Typed = ""
+    password: parameters.Typed = ""
+    code: parameters.Typed = ""
+
+
+class Confirmed(parameters.Request, frozen=True):
+    """The current password, which a signed-in user must enter again to confirm a change."""
+
+    current: parameters.Typed
+
+
+class NewPassword(Confirmed, frozen=True):
+    """The current and the new password."""
+
+    password: parameters.Typed
+
+
+class NewAuthenticator(Confirmed, frozen=True):
+    """The secret for a new authenticator, and the code that the authenticator shows."""
+
+    key: parameters.Typed
+    code: parameters.Typed
+
+
+class EndedSession(parameters.Request, frozen=True):
+    """The id of a moderation session to end."""
+
+    session: Annotated[str, msgspec.Meta(pattern="^[a-z2-7]{26}$", max_length=26)]
