@@ -129,7 +129,7 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
 
 
 def stored_id(subscribers: Sequence[str]) -> str:
-    """Return the stored id among an address's possible ids, or the first one if none is stored."""
+    """Return the stored id among an address's possible ids, or the first id if none is stored."""
     if len(subscribers) > 1:
         rows = _subscribers(subscribers)
         return next(

@@ -8,8 +8,9 @@ stored. These checks do not judge the text; the site's rules do that. The checks
 2. A proof of work. The proof must be made for this site and must not have expired. A proof is valid
    for one post, and is refused if the form was opened only a moment ago. The post counts against
    the network that requested the challenge, even if it is sent from a different network, because
-   phones switch networks while people write, and bots gain nothing by switching. Signed-in authors
-   need no proof, because their posts are counted per author and their accounts can be banned.
+   phones switch networks while people write. Bots gain nothing by switching networks. Signed-in
+   authors need no proof, because their posts are counted per author and their accounts can be
+   banned.
 3. A Turnstile token, if the site requires one. Cloudflare verifies the token within a short time
    limit. If Cloudflare cannot be reached, the site's settings decide whether the post is held or is
    refused with a request to try again.
@@ -22,13 +23,13 @@ are stricter (`FORM_POSTS`). A limit per site (`FORMS`), which is counted in a t
 moderators from a flood of these posts.
 
 `prepare` runs the checks that need no rows. Then `PreparedPost.admit` checks and counts the post in
-the transaction that stores the comment (`post_storage`), so the check and the comment together need
-only one look-up and one commit.
+the transaction that stores the comment (`post_storage`). The check and the comment together
+therefore need only one look-up and one commit.
 
 A post is counted in two rows (`rate_limits.RateLimitJournal`). The first row is the network's row,
 which also remembers proofs and texts. The second row is the author's row or, for a newcomer, the
 text's row. If one of the site's rules uses `repeated`, the text's row is one of the two rows for
-every author, and it also counts how often the text was posted within a day. For guests, the other
+every author. It then also counts how often the text was posted within a day. For guests, the other
 row is the network's row, because anyone can get a guest id. For signed-in authors, the other row is
 the author's row, because their accounts can be banned. The limit of the thread is counted with the
 comments of the thread (`tree.counters`).
@@ -42,8 +43,8 @@ contains only the counts.
 A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
 rows remember the post. Before a retry is refused, this module searches the store for the post's
 comment. If the store does not answer within `PATIENCE` seconds, the post fails with 503, and
-nothing is stored and nothing is counted. Skipping the limits would not help, because the comment
-must be stored in the same store.
+nothing is stored or counted. Skipping the limits would not help, because the comment must be stored
+in the same store.
 """
 
 import dataclasses
@@ -74,7 +75,7 @@ _log = logging.getLogger("flatthread")
 
 PATIENCE = 5.0  # Seconds to wait for the store.
 _AGAIN = 60  # Seconds after which a client should try again
-_JUST = 10.0  # Seconds after a refusal during which the next post is likely to be refused too.
+_JUST = 10.0  # Seconds after a refusal during which the next post is likely to be refused.
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
@@ -316,9 +317,9 @@ class PreparedPost:
         """Check and count the post in the current transaction. Return whether the post is a retry.
 
         Raises:
-            errors.Forbidden: the proof of work was used before, or see `prepare`.
+            errors.Forbidden: the proof of work was used before; for other reasons, see `prepare`.
             errors.Conflict: the same text was posted recently.
-            errors.TooMany: a rate limit is reached, or see `prepare`.
+            errors.TooMany: a rate limit is reached; for other reasons, see `prepare`.
             errors.Unchecked: see `prepare`.
         """
         self._repeats, self._doubt = 0, None

@@ -90,8 +90,8 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
     def body() -> None:
         cast = votes.cast(ballot, limit=settings.voters_per_network, now=now)
         # Collect the results of all runs. If a commit succeeds but its response is lost, the next
-        # run finds the vote already stored, and no longer reports it as the comment's first
-        # uncounted vote.
+        # run finds the vote already stored. It then no longer reports the vote as the comment's
+        # first uncounted vote.
         firsts.append(cast.is_first)
         if cast.writes.keys:
             transactions.apply(cast.writes)

@@ -50,8 +50,9 @@ def post(sent: admission.Submission, request: SiteRequest) -> Posted:
 
     With an idempotency key, the comment is stored only once, however often it is sent.
 
-    A newcomer who retries a post with its idempotency key gets the author's token only from the
-    network of the first post. Otherwise, anyone who found the key in a log could get the token.
+    If a newcomer retries a post with its idempotency key, the response contains the author's token
+    only if the retry comes from the network of the first post. Otherwise, anyone who found the key
+    in a log could get the token.
 
     Raises:
         errors.BadInput: a field is not valid; the error names the field.
@@ -83,8 +84,8 @@ def _prepare(
 ) -> tuple[values.Draft, screening.ScreenedText]:
     """Make the draft to store and the text to screen, without writing to the store.
 
-    Read the store only to find a comment that was first posted under an older secret, and the
-    author's account if the site has banned a mailbox.
+    Read the store only to find a comment that was first posted under an older secret. If the site
+    has banned a mailbox, also read the author's account.
     """
     site, now, current = request.site, request.now, request.settings.secret
     author, brought, text = _clean(sent, site)

@@ -2,9 +2,9 @@
 
 A preview neither reads nor writes the store, but it takes as much processor time as a post and
 requires no proof of work. Each process therefore limits the number of previews per network and
-minute. The limit is not shared between processes, because it protects the processor time of one
-process, and counting each preview in the store would cost more than the preview. Previews also
-count toward the site's daily budget.
+minute. The limit protects the processor time of one process, so it is not shared between processes.
+Counting each preview in the store would also cost more than the preview. Previews also count toward
+the site's daily budget.
 """
 
 import threading

@@ -178,7 +178,7 @@ def _feed(
 def _about(
     name: records.ThreadName, view: merged_view.View
 ) -> records.ThreadHeading | records.Thread | None:
-    """Return the thread's title and address. Read the thread if the directory lacks them."""
+    """Return the thread's title and address. Read the thread if the directory lacks both."""
     return first_page.about(view) or (thread_info.fresh(name) if view.changed else None)
 
 

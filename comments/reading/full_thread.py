@@ -26,7 +26,7 @@ MOST = 20_000  # Maximum number of comments in one response (10 MB of App Engine
 class WholeThread(PageSource[chunks.Whole]):
     """All comments of a thread, or all comments below one comment.
 
-    `known` contains the marks of the pieces that the caller already has; the buckets of these
+    `known` contains the marks of the pieces that the caller already has. The buckets of these
     pieces are not loaded.
 
     `make` raises:

@@ -11,7 +11,7 @@ writes nothing.
     best     discussions with upvotes, best first (`ranking`), then the others, oldest first
     oldest, newest   flat by time
 
-In all orders except the flat ones, replies to a comment are listed oldest first. Cursors are
+In all orders except the flat orders, replies to a comment are listed oldest first. Cursors are
 positions: a page starts right after the last comment of the previous page. Comments that are added,
 removed or changed between two pages therefore do not cause other comments to be skipped or
 repeated. A cursor for `best` also names its ranking and expires with the ranking. A thread that is

@@ -1,9 +1,9 @@
 """Find out why a page of a website does not show its comments.
 
 The service requests the page once, through `safe_http` and without cookies, as an anonymous reader
-would, and looks for what the widget needs: the script, the element, and a content security policy
-that allows both. The check reads the HTML that the server sends, without anything that scripts
-insert later.
+would. It then looks for what the widget needs: the script, the element, and a content security
+policy that allows both. The check reads the HTML that the server sends, without anything that
+scripts insert later.
 
 The service requests only addresses whose origin the site lists, even after a redirect.
 """
@@ -29,7 +29,7 @@ OUTBOUND = per_process.PerProcess(
 )
 _MOST_REDIRECTS = 3
 _REDIRECTS, _ERRORS = 300, 400
-# The directives that decide about the script and about the API; the first one that a policy
+# The directives that decide about the script and about the API. The first of them that a policy
 # contains counts.
 _SCRIPTS = ("script-src-elem", "script-src", "default-src")
 _CALLS = ("connect-src", "default-src")

@@ -123,7 +123,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
 ) -> records.Site:
     """Change the given settings.
 
-    `origins` replaces the site's origins; `added_origins` are added to them.
+    `origins` replaces the site's origins; `added_origins` extends them.
 
     `filed` contains the site's categories; existing threads keep their categories.
 

@@ -6,11 +6,11 @@ still waits becomes the leader. A thread does its work at once if no other threa
 
 Work is done in the order in which threads join the line, and never by two threads of one line at
 the same time. If a batch of several items fails, each item is done again alone, by its own thread
-and within its own deadline, so no item gets an error that another item caused. In this case, `Work`
-learns from a flag that an earlier run may have been applied. A thread whose deadline passes leaves
-the line. If its item is part of a running batch, the item may still be done. A batch contains at
-most `most` items, their sizes add up to at most `most_size` (unless a single item is larger), and
-no two of its items have the same key.
+and within its own deadline. No item therefore gets an error that another item caused. When an item
+is done again, `Work` learns from a flag that an earlier run may have been applied. A thread whose
+deadline passes leaves the line. If its item is part of a running batch, the item may still be done.
+A batch contains at most `most` items, no two of which have the same key. Their sizes add up to at
+most `most_size`, unless a single item is larger.
 """
 
 import collections
@@ -26,8 +26,8 @@ from comments.store import connection
 P = TypeVar("P")
 R = TypeVar("R")
 
-# A function that does the work of several items and returns an answer for each item. The flag tells
-# whether an earlier run for these items may have been applied.
+# A function that does the work of several items and returns an answer for each item. The flag is
+# true if an earlier run for these items may have been applied.
 Work = Callable[[Sequence[P], bool], Sequence[R]]
 
 
@@ -146,7 +146,7 @@ class Batches(Generic[P, R]):
         return batch
 
     def _end(self, line: str, batch: Sequence[_Waiter[P, R]], answers: Sequence[R] | None) -> None:
-        """Deliver the answers, or put the tickets back if there are none; hand over the line."""
+        """Deliver the answers, or put the tickets back if there are none; then pass on the line."""
         with self._guard:
             waiting = self._lines[line]
             present = [waiter for waiter in batch if waiter.state is not _State.GONE]

@@ -4,8 +4,8 @@ This module owns the calls to the store, and the row locks that make a process's
 
 Reads belong to the transaction of the current OS thread, if there is one. A transaction begins with
 its first read, which saves a call if that read is a lookup. If the response to that read is lost,
-the transaction's id is unknown and no process can end the transaction, so the locks last until the
-store expires the transaction.
+the transaction's id is unknown, so no process can end the transaction. The locks then last until
+the store expires the transaction.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 # Errors after which a retry may succeed. After some of these errors, a commit may have been
-# applied; retrying is safe because bodies can run twice.
+# applied. Retrying is safe because bodies can run twice.
 TRANSIENT = (
     api.Aborted,
     api.ServiceUnavailable,
@@ -77,7 +77,7 @@ class Transaction:
         else:
             self.options.read_write.previous_transaction = previous
         # The request that commits the transaction. Its mutations are encoded in place, because
-        # protobuf copies every message that is added to another one.
+        # protobuf copies every message that is added to another message.
         self.request = _Commit(mode=_TRANSACTIONAL)
         # Called when the transaction ends, committed or not.
         self.afterwards: list[Callable[[], None]] = []
@@ -176,8 +176,8 @@ class Store:
         self.commit = getattr(channel, "commit_own", None) or _call(channel, "Commit")
         # The engine in this process can also return the versions of entities without a read.
         self._version = getattr(channel, "version", None)
-        # The engine also knows the times between which acknowledged commits were lost, if any were
-        # lost.
+        # The engine also returns the times between which acknowledged commits were lost, or None if
+        # the times are unknown.
         self.lost: tuple[datetime, datetime] | None = getattr(channel, "lost_commits", None)
         self.rollback = _call(channel, "Rollback")
         self._run_query = _call(channel, "RunQuery")

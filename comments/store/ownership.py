@@ -73,10 +73,10 @@ class Patch:
 class Writes:
     """The entities that an owner puts and deletes in the current transaction.
 
-    `insert` contains entities that must not exist yet. If one of them exists, nothing is stored and
-    the body runs again; `may_have_run` tells the body to look for that entity. `patch` changes
-    single properties, so one commit can change many large entities. `transactions.apply` refuses
-    entities that belong to other owners.
+    `insert` contains entities that must not exist yet. If one of these entities exists, nothing is
+    stored and the body runs again; `may_have_run` tells the body to look for the existing entity.
+    `patch` changes single properties, so one commit can change many large entities.
+    `transactions.apply` refuses entities that belong to other owners.
     """
 
     owner: str

@@ -1,8 +1,8 @@
 """Read entities by key or by query, and count them, in the current transaction if there is one.
 
 A store answers a query in batches and may end a batch anywhere (after 300 results, often sooner).
-Outside a transaction, each batch shows a later moment than the previous one, so a row that changes
-between two batches may be returned twice or not at all.
+Outside a transaction, each batch shows a later moment than the previous batch. A row that changes
+between two batches may therefore be returned twice or not at all.
 
 Invariant: `fetch` yields the state at one moment, regardless of the number of batches
 (test_reads.py::test_a_read_of_many_batches_is_from_one_moment).

@@ -1,8 +1,8 @@
 """Maintain the time of a thread's newest comment, for lists of threads.
 
 `Thread.active` is at most `PACE` earlier than the newest comment that was ever posted, and never
-decreases. A reply therefore writes the thread's row at most once in `PACE`; other replies do not
-change this row, so they do not conflict with each other. An import sets `Thread.active` for the
+decreases. A reply therefore writes the thread's row at most once in `PACE`. All other replies leave
+this row unchanged, so they do not conflict with each other. An import sets `Thread.active` for the
 threads that it creates. It does not change the value for other threads, because imported comments
 are old and an undo of the import could not restore the value.
 """

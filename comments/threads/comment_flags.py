@@ -16,7 +16,7 @@ IN_TIME = timedelta(seconds=backlog.FOLD_AFTER)
 def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
     """Record a change that readers can see.
 
-    `was_listed` tells whether readers saw the row before the change.
+    `was_listed` is true if readers saw the row before the change.
     """
     row.revision += 1
     row.text_revision = None  # The text and the row have the same revision again.

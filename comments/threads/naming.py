@@ -5,15 +5,15 @@ Every comment stores the thread data (title, address and categories) that was po
 Fields that a moderator set (`Thread.own`) do not change.
 
 Invariant: `Thread.title`, `url` and `categories` contain no data from a comment that is not
-approved now: a transaction that withdraws the naming comment also chooses a new one
+approved now: a transaction that withdraws the naming comment also chooses a new naming comment
 (test_thread_overrides.py::test_a_removed_comments_title_disappears_at_once).
 
 Erasing a comment also erases its thread data. Threads from releases that stored neither `brought`
-nor `named_by` are adopted (`details.adoption_writes`), assuming that the data that a thread shows
-comes from its first comment. The data of later comments was not stored, so these comments cannot
-name the thread, but a new comment can. An imported comment names a thread only if no other comment
-names it, because the imported comment was added later, regardless of its date. A comment from a
-test page (`cors.is_test_page`) has no thread data, so it never names a thread.
+nor `named_by` are adopted (`details.adoption_writes`). The adoption assumes that the data that a
+thread shows comes from its first comment. The data of later comments was not stored, so these
+comments cannot name the thread, but a new comment can. An imported comment names a thread only if
+no other comment names it, because the imported comment was added later, regardless of its date. A
+comment from a test page (`cors.is_test_page`) has no thread data, so it never names a thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ def take_oldest(
     came: Iterable[comment_rows.CommentRow],
     rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[schema.StoredRow, ...]:
-    """Name a thread after the oldest of these comments, if it is older than the naming comment.
+    """Name a thread after the oldest of these comments if it precedes the naming comment in time.
 
     `rows` contains the comments written in the same commit. Return the other rows to store.
     """

@@ -57,7 +57,7 @@ def _stored_threads(names: Sequence[records.ThreadName]) -> list[records.Thread 
 def address(url: str, site: records.Site) -> str:
     """Return a thread's page address without its fragment, or "" if the address is not on the site.
 
-    Exports often contain addresses from before the site used HTTPS; these are mapped to the HTTPS
+    Exports often contain addresses from before the site used HTTPS, which are mapped to the HTTPS
     origin. After the origin, an address must continue with a character that ends a host name, so
     that no parser, in a browser or elsewhere, finds a different host in it. The case of letters in
     the origin makes no difference.

@@ -5,7 +5,7 @@ The directory of a compacted thread therefore stores a copy of the terms, and a 
 copy together with the directory. Compaction does not update the copy, because a thread may be
 closed without a change to its comments, and then nothing would be compacted.
 
-The copy in a directory equals the thread's row: the transaction that changes the terms changes
+The copy in a directory equals the thread's row. The transaction that changes the terms changes
 both, and the transaction that switches to another directory keeps the copy. A process uses terms
 for at most a minute. It uses its own change to the terms at once.
 """
@@ -56,7 +56,7 @@ def of(row: comment_rows.ThreadRow | None) -> records.ThreadTerms:
 
 
 def copy_writes(row: comment_rows.ThreadRow) -> ownership.Writes:
-    """Change the copy in a thread's directory, in the transaction that writes the row."""
+    """Change the terms in a thread's directory, in the transaction that writes the thread's row."""
     directory = reads.get(bucket_rows.directory_key(conversion.thread_record(row).name))
     if directory is None:
         return ownership.Writes(_OWNER)

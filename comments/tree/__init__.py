@@ -14,9 +14,9 @@ counter that only grows, which is its parent's or, for a root, the thread's
 A comment's sort hash is its parent's sort hash followed by the segment for its number. A root's
 sort hash is the segment alone. One commit stores counter, number and comment, so there are no
 orphans, and only the undo of an import leaves gaps. A comment is listed if it is approved or if a
-listed comment is below it. A retracted comment is never restored, except that an import may restore
-a comment that the undo of an import erased. Only a moderator's decision restores a refused comment,
-and only while the comment's text is kept. `repair` checks these rules.
+listed comment is below it. A retracted comment is never restored, with one exception: an import may
+restore a comment that the undo of an import erased. Only a moderator's decision restores a refused
+comment, and only while the comment's text is kept. `repair` checks these rules.
 
 A reply writes its parent's row but not its thread's row, so replies to different parents do not
 conflict.

@@ -65,8 +65,8 @@ def retract(
 ) -> ChangeResult:
     """Erase a comment's content and author. The comment's place, number and replies stay.
 
-    As long as a listed comment is below the retracted one, the retracted comment stays listed as a
-    tombstone. When no listed comment is left below, the comment and the tombstones above it are
+    As long as a listed comment is below a retracted comment, the retracted comment stays listed as
+    a tombstone. When no listed comment is left below, the comment and the tombstones above it are
     unlisted. Retracting a comment again changes nothing.
 
     Raises:

@@ -1,8 +1,8 @@
 """Place new comments, or find the places that an earlier run of the same request gave them.
 
 The comments of one transaction belong to one thread, and are placed one after another. They share
-the thread's row, the rows of the answered comments and a counter shard, each read once and written
-once.
+the thread's row, the rows of the answered comments and a counter shard. Each of these rows is read
+once and written once.
 
 A comment that is refused changes no row, and all other comments get the places and numbers that
 they would get in separate transactions.
@@ -191,8 +191,8 @@ class Placement:
 def site_scheme(name: records.ThreadName, known: sorthash.Scheme) -> sorthash.Scheme:
     """Read a new thread's scheme in the transaction; return `known` if the site is not stored.
 
-    A process may have an outdated copy of the site, and nothing would find a new thread with the
-    previous scheme after the job `rescheming` has passed.
+    A process may have an outdated copy of the site. If it used the previous scheme for a new thread
+    after the job `rescheming` has passed, nothing would find that thread.
     """
     row = reads.get(comment_rows.site_key(name.site))
     return known if row is None else conversion.site_record(row).scheme

@@ -30,8 +30,8 @@ class Decision:
     """A moderator's decision: the person who decides, the time, and the conditions.
 
     `check` is first called with the comment, and raises an error to forbid the decision. `revision`
-    is the revision that the moderator saw, or None for any revision; the revision is compared only
-    if the decision changes something.
+    is the revision that the moderator saw, or None for any revision. It is compared only if the
+    decision changes something.
     """
 
     act: audit_log.Act
@@ -143,10 +143,10 @@ def _pins(
 def _once(
     comment_id: str, decision: Decision, verb: Callable[[comment_rows.CommentRow], ChangeResult]
 ) -> ChangeResult:
-    """Run a verb, unless an earlier run applied it and the response was lost.
+    """Run `verb`, unless an earlier run applied the decision and the response was lost.
 
-    An applied run may have changed the state that this run checks, so a run that is refused also
-    looks for the audit log entry.
+    An applied run may have changed the state that the current run checks, so a run that is refused
+    also looks for the audit log entry.
     """
     row = read_row(comment_id)
     if transactions.may_have_run() and audit_log.is_done(decision.act):

@@ -6,8 +6,8 @@ refuse, and they refuse a value only when the message is serialized. This module
 the bytes itself.
 
 A header is printable ASCII. The only line breaks in a header are those that this module inserts,
-each followed by a space. Text that people wrote is either ASCII without `=?`, or this module
-encodes it as encoded words (RFC 2047, UTF-8, base64). Both parts are quoted-printable. A boundary
+each followed by a space. This module encodes text that people wrote as encoded words (RFC 2047,
+UTF-8, base64), unless the text is ASCII without `=?`. Both parts are quoted-printable. A boundary
 contains a bare `=`, so no line within a part can look like a boundary.
 """
 

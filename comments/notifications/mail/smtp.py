@@ -1,7 +1,7 @@
 """An SMTP client that sends messages and interprets the server's responses.
 
-The client sends each message once; if a reused session has ended, the client sends the message
-again. The caller (`planner`) decides whether and when to retry after a failure.
+The client sends each message once, and sends it again only if a reused session has ended. The
+caller (`planner`) decides whether and when to retry after a failure.
 """
 
 import contextlib

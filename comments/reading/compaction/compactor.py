@@ -202,7 +202,7 @@ def _dead_keys(
 def _pinned_comments(
     content: buckets.DirectoryContent, fresh: Sequence[deltas.DeltaRow]
 ) -> tuple[tuple[str, str], ...]:
-    """List the pinned comments: the changed ones, and the unchanged ones from the directory."""
+    """List the pinned comments: changed comments, and unchanged comments from the directory."""
     changed = {row.entry.id for row in fresh}
     kept = [place for place in content.pinned if place[1] not in changed]
     listed = (row.entry for row in fresh if row.is_listed)
@@ -319,8 +319,8 @@ def _forget_cleared(compacted: CompactionResult) -> None:
     A short list remains until the next compaction. After a large import, the list is so long that
     it would slow down every reader until the next compaction.
 
-    Some rows must still be flagged when this function is called (`clear` ensures this), because the
-    switch may also write buckets.
+    When this function is called, some rows must still be flagged (`clear` ensures this), because
+    the switch may also write buckets.
     """
     content = compacted.directory.content
     flagged = {row.entry.id for row in deltas.flagged_rows(compacted.name)}

@@ -2,8 +2,8 @@
 
 Every order of discussions is a sequence of ranges: `thread` is one range, `recent` is the ranges of
 the discussions in reverse, and `best` is the ranges of the ranked discussions followed by the rest.
-The directory determines where each discussion starts, so the position of a comment in an order, and
-the comments at a position, are known without reading other pages. Positions count from
+The directory determines where each discussion starts. The position of a comment in an order, and
+the comments at a position, are therefore known without reading other pages. Positions count from
 0. All positions refer to one view, so they include changes that are not compacted yet.
 """
 

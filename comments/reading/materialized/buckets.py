@@ -26,8 +26,8 @@ rows.
   expire: [ranking, until].
 - `pinned` lists the pinned comments in reading order: [hash, id].
 - `shape` and `scheme` belong to the tree that the directory shows (`tree/schemes/scheme_change`).
-  `scheme` is in its stored form; in directories of older releases it is "", which means the site's
-  scheme.
+  `scheme` is in its stored form. In directories of older releases, `scheme` is "", which means the
+  site's scheme.
 
 Stored data outlives releases, so these formats must not change; golden tests check this.
 """

@@ -1,10 +1,10 @@
 """Divide a whole thread or subtree into pieces of JSON, one for each bucket (pure).
 
-A piece contains the rows of one bucket, merged with the changed rows in the bucket's range, and the
-number of replies to each row. A piece's *mark* is a digest of all inputs of the piece: the bucket,
-the changed rows in the bucket's range, and the number of later rows below each comment in the
-piece. The mark is known without reading the bucket. Pieces with the same mark have the same bytes,
-so after a change, only the pieces that show the change are made again.
+A piece contains the rows of one bucket, merged with the changed rows in the bucket's range. It also
+contains the number of replies to each row. A piece's *mark* is a digest of all inputs of the piece:
+the bucket, the changed rows in the bucket's range, and the number of later rows below each comment
+in the piece. The mark is known without reading the bucket. Pieces with the same mark have the same
+bytes, so after a change, only the pieces that show the change are made again.
 
 In reading order, replies follow the comment that they answer, so one pass over a piece counts the
 replies in the piece. Replies after the end of the piece are added to these counts.

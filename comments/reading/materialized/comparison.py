@@ -209,7 +209,7 @@ class _Comparison:
         if self._stored.terms is not None:
             pairs["terms"] = (self._stored.terms, thread_terms.of(self._materialized.thread))
         about, thread = self._content.about, self._materialized.thread
-        # A change of the heading flags a comment that readers see, if there is one.
+        # A change of the heading flags a comment that readers see, if any.
         if not self._fresh and self._listed and thread and about and about.by is not None:
             heading = records.ThreadHeading(thread.title, thread.url, thread.named_by)
             pairs["heading"] = (about, heading)

@@ -118,7 +118,7 @@ class View:
     ) -> Iterator[buckets.ListedEntry]:
         """Yield the rows with low <= hash < high in reading order.
 
-        `limit` is the number of rows that the caller will use; only the buckets of these rows are
+        `limit` is the number of rows that the caller will use. Only the buckets of these rows are
         loaded.
         """
         if self._lines and limit is not None:

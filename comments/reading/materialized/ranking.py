@@ -120,7 +120,7 @@ def rows(
 ) -> Iterator[tuple[buckets.ListedEntry, int]]:
     """Yield the rows after a hash ("" for the start), each with the number of rows below it.
 
-    `limit` is the number of rows that the caller will use; the buckets of these rows are loaded in
+    `limit` is the number of rows that the caller will use. The buckets of these rows are loaded in
     one call.
     """
     if after:
@@ -234,7 +234,7 @@ def decode_top(stored: bytes) -> tuple[TopRow, ...]:
 def _following_roots(
     view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, after: str
 ) -> Iterator[str]:
-    """Yield the discussions that follow a hash: first the ranked ones, then the others."""
+    """Yield the discussions that follow a hash: first ranked discussions, then all others."""
     root = buckets.root_of(scheme, after)
     place = ranking.places.get(root)
     if not after or place is not None:

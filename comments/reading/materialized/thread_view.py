@@ -8,10 +8,10 @@ probe finds are read only if neither the directory nor this process has these ro
 found. Callers may accept a probe that is at most `age` seconds old. If `age` is 0, a new probe is
 always sent.
 
-If the directory contains one of a view's rows, the row has the same hash in both, because the
-commit in `tree` that gives a row a new hash also sets the row's `moved` flag. The caches contain no
-private data, only data that all readers get. The `moved` flag and the rules of `view_cache`
-together prevent readers from seeing outdated rows.
+If a row is in both the view and the directory, it has the same hash in both. When a commit in
+`tree` gives a row a new hash, it also sets the row's `moved` flag, and no view is made of a thread
+with a moved row. The caches contain no private data, only data that all readers get. The `moved`
+flag and the rules of `view_cache` together prevent readers from seeing outdated rows.
 """
 
 from collections.abc import Callable, Sequence

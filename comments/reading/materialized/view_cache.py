@@ -1,4 +1,4 @@
-"""Cache directories, buckets, rankings, rows and probes in the process, and load missing ones.
+"""Cache directories, buckets, rankings, rows and probes in the process; load missing entries.
 
 Each process has one bounded cache. The first part of a key names the cached data:
 
@@ -14,10 +14,10 @@ flag only when every directory without that row is older
 (test_compactor_processes.py::test_a_process_stopped_past_its_directorys_age_answers_from_a_new_one).
 
 The directory is read before the probe, so the probe is never older than the directory. A probe is
-valid only together with its directory; the two together show the thread as of the probe's moment. A
-probe is reused only if this process has committed nothing to the thread since the probe started,
-and only if the caller accepts the probe's age, counted from its start. Rows are used at the
-revision that the probe found, or at a later revision.
+valid only together with its directory, because only the two together show the thread as of the
+probe's moment. A probe is reused only if this process has committed nothing to the thread since the
+probe started. The caller must also accept the probe's age, which is counted from its start. Rows
+are used at the revision that the probe found, or at a later revision.
 """
 
 import threading
@@ -111,7 +111,7 @@ def _probe(name: records.ThreadName) -> reads.PreparedQuery:
             order=("revision",),
             projection=("revision",),
             limit=MOST_UNCOMPACTED
-            + 1,  # One row more than a view's limit, to detect when there are too many
+            + 1,  # One row more than a view's limit, to detect when there are too many rows
         )
     )
 

@@ -3,7 +3,7 @@
 This module owns the stored forms of a set and the operations on them. A *segment* is a sorted run
 of ids. A *mark* states whether one id belongs to the set, and overrides segments and older marks. A
 *directory* has one line per segment. A directory that is too large for its entity is divided into
-segments of lines, and then has one line for each of these.
+segments of lines, and then has one line for each of these segments.
 
     segment    zlib(msgpack [id...])           sorted, without duplicates
     lines      zlib(msgpack [line...])         in the order of their ids

@@ -88,7 +88,7 @@ def erase(name: records.SetName, member: str) -> None:
 def remove(name: records.SetName) -> None:
     """Delete a set with all its rows. Ids that join during the call may stay in the set.
 
-    If the call is interrupted, the set is empty or unchanged; repeat the call.
+    If the call is interrupted, the set is either empty or unchanged, so repeat the call.
     """
     token = secrets.token_hex(10)
     if transactions.transaction(lambda: _empty(name, token)):

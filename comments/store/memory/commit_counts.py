@@ -1,7 +1,7 @@
 """Count this process's commits to each thread's comments.
 
 A caller that caches data about a thread notes the count before it reads the data. As long as the
-count is the same, this process has not changed the thread, so the process can reuse the data and
+count is the same, this process has not changed the thread. It can therefore reuse the data and
 still show authors their own changes.
 """
 

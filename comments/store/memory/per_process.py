@@ -27,7 +27,7 @@ class PerProcess(Generic[T]):
 
     Args:
         make: creates the object when a thread first needs it. Omit `make` if the object needs
-            settings; then pass a `make` to `of`, or store the object with `put`.
+            settings. In this case, pass a `make` to `of`, or store the object with `put`.
     """
 
     def __init__(self, make: Callable[[], T] = _refuse) -> None:
@@ -42,7 +42,7 @@ class PerProcess(Generic[T]):
         return self.of(connection.current())
 
     def of(self, store: connection.Store, make: Callable[[], T] | None = None) -> T:
-        """Return the object for a store. If there is none, create one, with `make` if given."""
+        """Return a store's object. If there is no object, create one, with `make` if given."""
         if self not in store.kept:
             # The lock is reentrant, because creating one object may require another one.
             with store.keeping:

@@ -7,8 +7,8 @@ from comments.domain.crypto import keyed_hashes
 from comments.store.models import schema
 
 # A key name has at most 1,500 bytes (Datastore's limit). Every index row of a comment contains its
-# thread's key name, so a thread id is replaced by a digest long before the key name reaches that
-# limit.
+# thread's key name. A thread id is therefore replaced by a digest long before the key name reaches
+# that limit.
 _LONGEST_PLAIN_ID = 500
 # The `source` of a comment whose import was undone. A later import that contains the comment may
 # restore it.
@@ -56,8 +56,8 @@ class ThreadRow(schema.StoredRow):
     and `named_at` is that comment's creation time. `named_by` is "" until an approved comment sets
     these fields, and None in rows from releases that did not store it (`naming`). `own` lists the
     fields that a moderator set. `scheme` is the scheme of the thread's sort hashes, as JSON
-    [digits, width, levels]; it is empty in rows from releases that did not store it, whose threads
-    have their site's scheme. `shape` is the number of times that a change of the scheme has moved
+    [digits, width, levels]. It is empty in rows from releases that did not store it; the threads of
+    these rows have their site's scheme. `shape` counts how often a change of the scheme has moved
     comments of the thread. `active` is the approximate time of the newest comment (`activity`); it
     is None in rows from releases that did not store it.
     """
@@ -85,28 +85,28 @@ class ThreadRow(schema.StoredRow):
 class CommentRow(schema.StoredRow):
     """A comment. `thread` is the key name of the comment's Thread. Only `tree` writes this kind.
 
-    Tree and compaction: `categories` contains the categories in which the comment is counted; they
+    Tree and compaction: `categories` contains the categories in which the comment is counted. They
     equal the thread's categories, except while a change of categories is in progress. `unfolded`
-    flags a change that no directory contains yet; `fold_by` is the change's compaction deadline, or
-    None for rows without the flag. `shelved` is true if the directory contained the comment as
-    listed when the flag was last cleared. `rewrites` is true if a bucket may contain text that the
-    flagged change removed. `moved` is true if buckets may contain the comment at a different sort
-    hash. `shape` is the thread's `shape` for which the place was computed. `former_slugs` contains
-    the slugs of earlier shapes, oldest first.
+    flags a change that no directory contains yet. `fold_by` is the compaction deadline of this
+    change, or None for rows without the flag. `shelved` is true if the directory contained the
+    comment as listed when the flag was last cleared. `rewrites` is true if a bucket may contain
+    text that the flagged change removed. `moved` is true if buckets may contain the comment at a
+    different sort hash. `shape` is the thread's `shape` for which the place was computed.
+    `former_slugs` contains the slugs of earlier shapes, oldest first.
 
     Text: `text_revision` is the revision of the text if votes have raised `revision` since then,
     and otherwise None. `brought` is the thread data that was posted with the comment, as JSON
     [title, url, categories]; it is None in rows from releases that did not store it.
 
     Votes: `up` and `down` are totals. Of these votes, `cast_up` and `cast_down` are stored as Vote
-    entities; the others were imported.
+    entities, and all other votes were imported.
 
-    `source` is an imported comment's id in the other system, with the system's name; it is `ERASED`
-    after an undo of the import, and None for comments that were posted here.
+    `source` is an imported comment's id in the other system, with that system's name. It is
+    `ERASED` after the import was undone, and None for comments that were posted here.
 
-    Moderation: `rule`, `why` and `reasons` are the reason for the status, `stood` is the previous
-    status, `stood_for` is the ruling of the previous status as JSON ("" if nothing gave a reason
-    for it), and `judged` is the time of the decision.
+    Moderation: `rule`, `why` and `reasons` are the reason for the status. `stood` is the previous
+    status, and `stood_for` is its ruling as JSON ("" if nothing gave a reason for it). `judged` is
+    the time of the decision.
 
     Author: `came_from` is the encrypted mark of a guest's network, for bans (`caller_marks`).
     `origin` is set for a guest's first post with an idempotency key: it is a keyed hash of the

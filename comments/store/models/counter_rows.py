@@ -72,7 +72,7 @@ class StandingRow(schema.StoredRow):
 
     `takes_part` is true while the author has an approved comment on the website. Authors with equal
     scores are ordered by `alias`, not by author id, because a cursor must not reveal the id.
-    `comment` is one of the author's comments; the author's name is read from it.
+    `comment` is one of the author's comments, from which the author's name is read.
     """
 
     site = schema.string(required=True)
@@ -257,7 +257,7 @@ def with_numbers(row: CounterRow, numbers: Mapping[str, int]) -> CounterRow:
 
 
 def names(sums: Mapping[counting.Key, int]) -> Numbers:
-    """Convert one scope's sums, by counter key, to numbers by name."""
+    """Convert one scope's sums, which are by counter key, to numbers by name."""
     return {key.name: number for key, number in sums.items()}
 
 
@@ -301,7 +301,7 @@ def listings_row(site: str, group: int) -> CounterRow:
 
 
 def new_author_row(site: str, author: str, numbers: Mapping[str, int], comment: str) -> StandingRow:
-    """Make an author's row on a website. `comment` is one of their comments."""
+    """Make an author's row on a website. `comment` is one of the author's comments."""
     return StandingRow(
         key=standing_key(site, author),
         site=site,

@@ -26,8 +26,8 @@ class FollowerListRow(schema.StoredRow):
 class FollowerMarkRow(schema.StoredRow):
     """An id that joined or left a set. Only `membership` writes this kind.
 
-    `entry` consists of generation, sign and set, so one keys-only query returns the ids that
-    joined in a generation, in order. A mark with `asks` requests a compaction.
+    `entry` consists of generation, sign and set. One keys-only query therefore returns, in order,
+    the ids that joined in a generation. A mark with `asks` requests a compaction.
     """
 
     entry = schema.string(required=True)

@@ -1,11 +1,12 @@
 """Convert rows to protobuf and back.
 
 Rows are stored as Google's library NDB stores them, because NDB wrote the oldest stores: every
-property is stored, even if it has no value. A test compares the bytes.
+property is stored, even if it has no value. A test compares the stored bytes with those that NDB
+writes.
 
-A required property without a value is refused before anything is stored, and so is a value of
-another type or an indexed text that is too long. When a row is read, a property that is not stored
-gets its default, and a stored property that the kind no longer has is skipped.
+A row is refused before anything is stored if a required property has no value, a value has the
+wrong type, or an indexed text is too long. When a row is read, a property that is not stored gets
+its default, and a stored property that the kind no longer has is skipped.
 """
 
 import functools

@@ -39,11 +39,12 @@ def append_imported(
     New comments come after the existing comments, with the revision `revision`. An answered comment
     must be in the store, or precede its replies in `nodes`. Existing comments are not changed,
     except that a comment that an undo has erased gets its content back in its old place. Replies to
-    retracted or held comments are allowed; these comments are then listed as tombstones.
+    retracted or held comments are allowed. The retracted or held comments are then listed as
+    tombstones.
 
     Each thread must be given only once, and all threads belong to one site. One lookup reads the
     rows of all threads, and an event may record changes in several threads. `run` identifies the
-    import; after an undo, another import may add the same comments again.
+    import. After an undo, another import may add the same comments again.
 
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
@@ -61,8 +62,8 @@ def append_imported(
     events: list[str] = []
     for stretch in outbox.parts(changes) if changes else ():
         # The first comment of each event is new, so no other event has this id. An existing comment
-        # changes only because of a new comment of its thread that precedes it in the batch, and
-        # adds nothing to the counters.
+        # changes only because of a new comment of its thread that precedes it in the batch. Such a
+        # change adds nothing to the counters.
         event = outbox.event_id(ids[stretch.start], revisions[stretch.start], run)
         detail = outbox.encode_imported(ids[stretch])
         told.append(

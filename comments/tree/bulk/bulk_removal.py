@@ -1,6 +1,6 @@
 """Remove the comments of an import: first erase them, then delete their rows.
 
-`erase` does for a comment what a retraction does, and marks its row with `comment_rows.ERASED`.
+`erase` changes a comment as a retraction does, and marks its row with `comment_rows.ERASED`.
 Readers see each change of a row immediately, because the row is flagged (`unfolded`). A deleted row
 has no flag, so `delete` also flags another comment of the thread as moved. Readers then use the
 ordered query until the next compaction, which reads all rows. The last comment of a thread is
@@ -46,7 +46,7 @@ class Removal(NamedTuple):
     """A step that erases or deletes comments: its writes, its events, its threads, its comments.
 
     `voted` contains the erased comments whose votes are to be deleted. For a step that deletes
-    rows, `kept` is the number of erased comments that other comments need, `waiting` contains the
+    rows, `kept` is the number of erased comments that other comments need. `waiting` contains the
     threads whose last comment a compaction must clear first, and `emptied` contains the threads
     that have no comments left. `revision` is the highest revision of the deleted rows.
     """
@@ -300,7 +300,7 @@ class _ThreadDeletion:
             del self.gone[last.key.id()]
             self.is_waiting = True
             # A process may use the next directory for some time after the thread is deleted, and
-            # even for new comments, so that directory must not contain the time of a change.
+            # even for new comments. That directory must therefore not contain the time of a change.
             if self.gone or last.changed is not None:
                 last.changed = None
                 self._flagged = last

@@ -17,10 +17,10 @@ wrong categories because of damage.
 
 A comment that is added after step 1 has the new categories, because adding a comment reads its
 thread. The scan finds every comment that was added earlier, because the scan starts later and
-comment keys never change. In the commit that writes the event about the move, a comment is removed
-from the categories under which it is actually counted, so counts are correct after concurrent
-changes. A step does nothing if the journal has changed since the step read it, so two processes can
-share a scan.
+comment keys never change. A comment is removed from the categories under which it is actually
+counted, in the commit that writes the event about the move. Counts are therefore correct after
+concurrent changes. A step does nothing if the journal has changed since the step read it, so two
+processes can share a scan.
 """
 
 from collections.abc import Iterable

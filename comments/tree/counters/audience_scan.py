@@ -19,7 +19,7 @@ The cost is known before a scan, from the counters of the scopes:
 
 A scan and the counters from which its cost is known are read at one moment, in a read-only
 transaction. A scan ends a range only at a page that is not full, so its result does not depend on
-the counters, except that it omits scopes whose counters show no commenters.
+the counters. The only exception is that a scan omits scopes whose counters show no commenters.
 """
 
 import heapq
@@ -78,7 +78,7 @@ class _Plan(NamedTuple):
 
 
 def cost(site: str, question: audiences.Question) -> ScanCost:
-    """Return what a scan would cost, without scanning."""
+    """Return the cost of a scan, without scanning."""
     return _at_one_moment(lambda: _plan(site, question).cost)
 
 

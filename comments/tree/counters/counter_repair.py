@@ -100,7 +100,7 @@ def apply_step(mend: Callable[..., ownership.Writes], step: int, missing: object
     try:
         transactions.apply(mend(step, missing))
     except MendedMeanwhile as other:
-        # If the row is one step ahead, an earlier run of this transaction committed but its
+        # If the row is one step ahead, either an earlier run of this transaction committed but its
         # response was lost, or another process found the same difference. In both cases, the
         # difference was added once.
         return other.mended == step + 1

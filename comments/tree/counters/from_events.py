@@ -1,9 +1,9 @@
 """Update counters from events, in the transaction that marks the events as done.
 
-This module owns the sums over a batch of events and the rows to which they are added: the rows of
-websites, categories and days, of the authors in them, and of threads' followers, and the rows with
-the counts of many threads (`thread_counts`). A participant is added or removed together with the
-author's row.
+This module owns the sums over a batch of events and the rows to which the sums are added. These are
+the rows of websites, categories and days, of the authors in them, and of threads' followers, and
+the rows with the counts of many threads (`thread_counts`). A participant is added or removed
+together with the author's row.
 """
 
 import dataclasses

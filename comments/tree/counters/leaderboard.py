@@ -5,8 +5,9 @@ reflect events within about a second. A Standing contains no name, so names are 
 comment per author, in one lookup. The name is the current name in that comment, or empty if the
 comment was retracted.
 
-No public response contains an author's id; a cursor contains a digest of the id. Moderators see the
-id in `author_list_page`; it identifies a comment's author but gives no access to anything.
+No public response contains an author's id, and a cursor contains only a digest of the id.
+Moderators see the id in `author_list_page`. The id identifies a comment's author but gives no
+access to anything.
 """
 
 import dataclasses

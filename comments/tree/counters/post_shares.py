@@ -50,7 +50,7 @@ def current_period(rows: Sequence[counter_rows.CounterRow]) -> tuple[datetime | 
 
 
 def divide(rows: Sequence[counter_rows.CounterRow]) -> bool:
-    """Divide the counted posts among these shards, which must be all; return False without posts.
+    """Divide the counted posts among all shards of a thread; return False if there are no posts.
 
     No shard then has more than its share of the limit.
     """

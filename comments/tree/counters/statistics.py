@@ -1,7 +1,7 @@
 """Read a website's statistics for reports: by category, by day, by author and by thread.
 
 This module owns the paginated reading of counter rows. Every page is one bounded read of counter
-rows, in key order; no report counts comments. A page continues after the last row of the previous
+rows, in key order. No report counts comments. A page continues after the last row of the previous
 page (`after`), so rows that are added or deleted in between do not cause other rows to be skipped
 or repeated. The numbers include all delivered events, and are usually about a second old.
 
@@ -75,7 +75,7 @@ class CategoryCount(msgspec.Struct, frozen=True):
 
 
 class ReportPage(msgspec.Struct, Generic[T], frozen=True):
-    """A page of a report. `after` is where the next page starts; it is None at the end."""
+    """A page of a report. `after` is where the next page starts, or None at the end."""
 
     lines: tuple[T, ...]
     after: str | None

@@ -20,7 +20,7 @@ FEW = 2  # Threads whose own counters cost at most as many reads as the rows for
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
     """Return threads' numbers.
 
-    One lookup reads one entity for each thread; threads that are spread over shards are read again.
+    One lookup reads one entity for each thread. Threads that are spread over shards are read again.
     """
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
@@ -81,7 +81,7 @@ def listed_counts(site: str, thread_ids: Sequence[str]) -> list[int]:
 
 
 class ThreadTotals(NamedTuple):
-    """The numbers of listed comments and of followers of several threads."""
+    """The numbers of several threads: their listed comments and their followers."""
 
     listed: list[int]
     followers: list[int]

@@ -6,7 +6,7 @@ materialized. The query never writes. A thread without comments gives an empty p
 
 Cursors are positions, not counts. A page continues strictly after the last comment of the previous
 page, so comments that appear, disappear or change in between do not cause other comments to be
-skipped or repeated. A cursor is signed and names its listing; a cursor for a different thread,
+skipped or repeated. A cursor is signed and names its listing. A cursor for a different thread,
 order or parent is refused.
 
 Every result is the state at one moment: if it requires several reads, of rows or of numbers, the

@@ -1,10 +1,10 @@
 """Find a comment in its thread by its id or its slug.
 
 A slug is the comment's path of numbers, such as 1-2-3, and determines the sort hash, so one range
-query finds the comment. Finding a comment by its id or by its slug costs one read. Only if this
-read finds nothing, two more reads look for the slug under the thread's own scheme, which may differ
-from the site's scheme, and among the slugs that comments had before their thread moved to another
-scheme.
+query finds the comment. Finding a comment by its id or by its slug costs one read. If this read
+finds nothing, two more reads follow. They look for the slug under the thread's own scheme, which
+may differ from the site's scheme, and among the slugs that comments had before their thread moved
+to another scheme.
 """
 
 from comments import errors

@@ -1,7 +1,7 @@
 """Compute the tree of a thread under another scheme (pure).
 
-The links to the answered comments (`reply_to`) and the order in which replies arrived determine the
-tree, so a thread can be moved to any number of levels and back.
+The tree is determined by the links to the answered comments (`reply_to`) and by the order in which
+replies arrived. A thread can therefore be moved to any number of levels and back.
 
 Rules:
 
@@ -122,7 +122,8 @@ def _order_siblings(
     last: dict[str | None, str] = {}
     for row in sorted(siblings, key=lambda row: (row.number, row.created, row.id)):
         answered = answers[row.id]
-        # Former siblings are in order already, even if damage had put a reply before its comment.
+        # Former siblings are in order already, even if damage had put a reply before the comment
+        # that it answers.
         is_new = answered in ids and ids[answered].parent != row.parent
         firsts = [
             previous

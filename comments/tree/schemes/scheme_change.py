@@ -4,16 +4,16 @@ The transaction reads the thread and all its comments, computes the new places (
 patches the comments. One commit therefore moves the whole tree. A patch contains only the place,
 not the text, so tens of thousands of comments fit into one commit.
 
-Every post reads the thread's row in its transaction. A post that races with the switch therefore
-either is one of the comments that the switch moves, or is placed by the new scheme. All comments of
-a thread have the thread's `shape`. If any place changes, the switch increments the thread's `shape`
+Every post reads the thread's row in its transaction. A post that races with the switch is therefore
+either one of the comments that the switch moves, or placed by the new scheme. All comments of a
+thread have the thread's `shape`. If any place changes, the switch increments the thread's `shape`
 and writes the new `shape` to every comment. A reader that combines data of different shapes notices
 the difference, and a page cursor of an earlier shape is refused.
 
 Every comment gets a new revision, so no process uses a copy with the previous place. The texts, the
 times of changes and the revisions of texts stay the same, so nobody sees an edit. One comment is
 flagged as moved, so no process uses the previous buckets after the commit
-(`deltas.DeltaRow.moved`). Comments that become listed or unlisted are flagged too.
+(`deltas.DeltaRow.moved`). Comments that become listed or unlisted are also flagged.
 """
 
 from collections.abc import Sequence
@@ -64,8 +64,8 @@ def switch(name: records.ThreadName, scheme: sorthash.Scheme) -> SchemeChange:
     Nothing is written if the thread has this scheme already and every comment is in its place.
 
     Raises:
-        errors.Conflict: the thread is too large for one commit, it is damaged, or a comment has
-            more replies than the scheme can number.
+        errors.Conflict: the thread is too large for one commit or damaged, or a comment has more
+            replies than the scheme can number.
     """
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None:

@@ -1,7 +1,7 @@
 """Store the declarations of a website's counters.
 
-The declarations are in the row with the website's own numbers, as JSON, because each delivery of
-events reads and writes that row anyway. A website without declared counters therefore has no
+The declarations are stored as JSON in the row with the website's own numbers, because each delivery
+of events reads and writes that row anyway. A website without declared counters therefore has no
 additional costs.
 
     Counter "site/{site}#0"
@@ -36,8 +36,8 @@ _JOB_OWNER = "declarations"
 class SiteDeclarations(msgspec.Struct, frozen=True, omit_defaults=True):
     """A website's declared counters, in the order of their declaration.
 
-    `removed` lists generations whose numbers are still to be deleted; `last` is the last generation
-    that was used; `mended` identifies the last correction (`declared_counts.mend`).
+    `removed` lists generations whose numbers must still be deleted. `last` is the last generation
+    that was used. `mended` identifies the last correction (`declared_counts.mend`).
     """
 
     counters: tuple[DeclaredCounter, ...] = ()

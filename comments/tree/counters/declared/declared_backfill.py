@@ -8,11 +8,12 @@ In one snapshot, the job compares the stored numbers with the expected numbers: 
 comments, minus the amounts that undelivered events will add. The job then adds the differences in
 parts, with one transaction for each part.
 
-A delivery changes the stored and the pending numbers by the same amount, so a difference stays the
-same until a job adds it, no matter how many changes happen in between. Each part is added only if
-the part before it was the last correction of the website's numbers. Otherwise, the job compares
-again. A counter is complete only after the last part of a comparison that includes it. Numbers of a
-removed generation are never written again, so they can be deleted in any number of transactions.
+A delivery changes the stored and the pending numbers by the same amount. A difference therefore
+stays the same until a job adds it, no matter how many changes happen in between. Each part is added
+only if the part before it was the last correction of the website's numbers. Otherwise, the job
+compares again. A counter is complete only after the last part of a comparison that includes it.
+Numbers of a removed generation are never written again, so they can be deleted in any number of
+transactions.
 """
 
 import functools

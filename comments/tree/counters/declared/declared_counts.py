@@ -91,7 +91,7 @@ def sites(events: Sequence[outbox.Event]) -> set[str]:
 
 
 def _remaining_amounts(event: outbox.Event, counters: Sequence[DeclaredCounter]) -> Amounts:
-    """Return what an event still adds to counters."""
+    """Return the amounts that an event must still add to counters."""
     amounts = declared_counters.increments(counters, event.changes)
     last = _last_of(event)
     return {name: amount for name, amount in amounts.items() if name > last}
@@ -121,9 +121,9 @@ def mend(
 ) -> bool:
     """Add amounts that the job found missing, in the current transaction.
 
-    `previous` identifies the correction before this part: the last one before the job's comparison,
-    or the previous part. `mended` identifies this part. The generations in `complete` become
-    complete. Amounts of generations that no longer exist are ignored.
+    `previous` identifies the correction before this part: the last correction before the job's
+    comparison, or the previous part. `mended` identifies this part. The generations in `complete`
+    become complete. Amounts of generations that no longer exist are ignored.
 
     Returns:
         Return False if another process corrected the numbers after the comparison.
@@ -177,7 +177,7 @@ def _rows(site: str, generation: int) -> reads.Query:
 
 
 def pending_amounts(site: str, counters: Sequence[DeclaredCounter], handler: str) -> Amounts:
-    """Return what undelivered events will add to a website's counters.
+    """Return the amounts that undelivered events will add to a website's counters.
 
     `handler` is the name of the handler that calls `event_writes`.
     """

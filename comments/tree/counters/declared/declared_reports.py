@@ -36,9 +36,9 @@ class CounterCost(msgspec.Struct, frozen=True):
     """The costs of a declared counter.
 
     `writes` is the largest number of additional reads and writes when a change to a comment changes
-    the counter. It doubles if the change moves the comment to other categories. `rows` is an upper
-    bound for the stored numbers of the existing comments. `backfill` is the number of reads for
-    counting these comments, in addition to the reads and writes of the numbers.
+    the counter. This number doubles if the change moves the comment to other categories. `rows` is
+    an upper bound for the stored numbers of the existing comments. `backfill` is the number of
+    reads for counting these comments, in addition to the reads and writes of the numbers.
     """
 
     writes: int
