@@ -6,8 +6,8 @@
 While requests are served, the scheduler then runs the scans (`migrations.upgrades`).
 
 An embedded store is backed up in the state in which the older release left it, before the new
-release changes anything. If an upgrade is killed at any moment, the next start continues it. That
-start may make another backup.
+release changes anything. If an upgrade is killed at any moment, the next start continues it. The
+next start may make another backup.
 """
 
 import logging

@@ -14,8 +14,8 @@ _SERVICE = "https://comments.example"
 _SITE = "blog"
 
 # The systems in the order of their tabs, each with its files. A text says where each file's lines
-# belong. Its key is `admin.recipe-` and the file's stem, and the names listed here are inserted as
-# code.
+# belong. The key of this text is `admin.recipe-` and the file's stem, and the names listed here are
+# inserted as code.
 SYSTEMS: dict[str, dict[str, dict[str, str]]] = {
     "html": {"html.html": {}},
     "wordpress": {

@@ -77,10 +77,9 @@ class CheckedImport:
         """Choose the ids for the comments of a Flatthread export, depending on the stored comments.
 
         If this site already has a comment, under the id in the file or under the id derived from
-        it, the comment is not added again. It makes no difference whether an operator or an owner
-        imported it. If the id in the file belongs to another site's comment, the derived id is
-        used. This method calls `progress` with 0 after each lookup, because no comment is stored
-        yet.
+        it, the comment is not added again. Whether an operator or an owner imported it makes no
+        difference. If the id in the file belongs to another site's comment, the derived id is used.
+        This method calls `progress` with 0 after each lookup, because no comment is stored yet.
 
         Raises:
             errors.BadImport: a comment would get the id of another comment in the file.

@@ -3,12 +3,12 @@
 Comments are numbered in writing order, so this order becomes the order of the thread.
 
 A comment is written after the comment that it replies to. Siblings (comments with the same parent
-in the tree) are written in the order of their dates; if the dates are equal, in the order of their
-source ids. A reply to a comment on the deepest level becomes a child of that comment's parent
-(`tree`) and is sorted by its own date. There is one exception, for wrong dates: if a reply on the
-deepest level is dated before the comment that it replies to, the reply is written as early as its
-date allows, but after that comment. The comments of an export of Flatthread keep the order of the
-file.
+in the tree) are written in the order of their dates. If the dates are equal, the siblings are
+written in the order of their source ids. A reply to a comment on the deepest level becomes a child
+of that comment's parent (`tree`) and is sorted by its own date. There is one exception, for wrong
+dates: if a reply on the deepest level is dated before the comment that it replies to, the reply is
+written as early as its date allows, but after that comment. The comments of an export of Flatthread
+keep the order of the file.
 
 The comments are written in preorder. An interrupted import therefore leaves no gaps that a later
 run would fill out of order.

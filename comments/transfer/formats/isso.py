@@ -9,7 +9,7 @@ which keep their place. Times are seconds since 1970. Databases of old versions 
 `notification`. Reports show the id of a comment instead of a line number, so that the comment can
 be found in the database.
 
-Isso stores names, addresses and websites as escaped HTML. It stores texts as they were typed: as
+Isso stores names, addresses and websites as escaped HTML. Isso stores texts as they were typed: as
 Markdown, in which most versions allow HTML. Texts that Isso itself imported from Disqus or
 WordPress are HTML.
 """

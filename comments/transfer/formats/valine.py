@@ -44,8 +44,9 @@ _LEFT_OUT = {
     "avatar": "avatars",
     "QQAvatar": "avatars",
 }
-# Valine stores texts as HTML, and Waline as Markdown that may contain HTML. Both contain texts from
-# other versions and systems, so a text that begins with an HTML block is treated as HTML.
+# Valine stores texts as HTML, and Waline as Markdown that may contain HTML. Valine and Waline also
+# contain texts from other versions and systems, so a text that begins with an HTML block is treated
+# as HTML.
 _BLOCK = re.compile(r"<(?:blockquote|div|h[1-6]|hr|ol|p|pre|table|ul)\b", re.IGNORECASE)
 
 

@@ -204,7 +204,7 @@ def expire(now: datetime) -> int:
 
     The addresses of imported authors are stored encrypted, like those of guests. `retention` erases
     the address of a guest some time after the comment was created. An imported comment may already
-    be older than that when it is stored. Its address is therefore erased `import_journal.TERM`
+    be older than that when it is stored. The address is therefore erased `import_journal.TERM`
     after the import.
 
     Return the number of batches that were processed.
@@ -227,7 +227,8 @@ def _expire(name: str, before: datetime) -> None:
         return
     batch = import_journal.decode_batch(row)
     if import_journal.get(*import_journal.import_of(name)).is_being_undone:
-        # The undo still needs the batch. It erases the addresses and deletes the batch itself.
+        # The undo still needs the batch. Therefore the undo itself erases the addresses and deletes
+        # the batch.
         row.at = None
         transactions.apply(import_journal.batch_writes(row, batch))
         return

@@ -1,7 +1,8 @@
 """Open the files that formats read, compressed with gzip or not, in bounded memory.
 
-`watching` limits the size of an unpacked file and reports progress while the file is read. Both are
-necessary because a small packed file can unpack to many gigabytes that contain no comment.
+`watching` limits the size of an unpacked file and reports progress while the file is read. The
+limit and the reports are necessary, because a small packed file can unpack to many gigabytes that
+contain no comment.
 """
 
 import codecs

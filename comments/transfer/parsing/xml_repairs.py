@@ -6,7 +6,7 @@
 - A bare `&` is kept as text, and entities of HTML (`&nbsp;`) become their characters. References
   that XML does not allow (`&#8;`) are also kept as text; `xml_reader` corrects them in fields.
 
-A library that recovers from errors, such as libxml2, would instead drop what it cannot read; for a
+A library that recovers from errors, such as libxml2, would instead drop what it cannot read. For a
 section with a control character, it would drop the whole text.
 
 If a file is already well-formed and has no DOCTYPE, the corrections do not change what the parser

@@ -4,8 +4,8 @@
 `upload_worker` runs these steps in a thread of a serving process.
 
 Nothing is imported before an owner has seen the report about the file and confirmed it. Any process
-with an upload worker can continue an upload. The file is encrypted in the store. It is deleted when
-its import ends, when an owner discards it, or after `upload_store.KEPT`. A process copies the file
-to a `working_folder` and removes the copy at the end; if the process is killed, another process
-removes the copy.
+with an upload worker can continue an upload. The file is encrypted in the store. The file is
+deleted when its import ends, when an owner discards it, or after `upload_store.KEPT`. A process
+copies the file to a `working_folder` and removes the copy at the end; if the process is killed,
+another process removes the copy.
 """

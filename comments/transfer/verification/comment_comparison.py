@@ -67,8 +67,8 @@ def differences(
     addresses; without it, addresses are not compared.
     """
     row = stored.row
-    # An import writes an approved comment only once. It may change any other comment once more,
-    # when it adds a reply that readers see.
+    # An import writes an approved comment only once. The import may change any other comment once
+    # more, when it adds a reply that readers see.
     changes = 0 if planned.status is Status.APPROVED else 1
     is_changed = row.revision > first_revision + changes
     reasons = _reasons(planned, stored) if is_changed else {}

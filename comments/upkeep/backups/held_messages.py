@@ -1,8 +1,8 @@
 """Hold the messages that were pending when a backup was made.
 
 The service has probably sent those messages within seconds of the backup. A restored service must
-not send them again. It cannot know which messages were sent, so it holds all of them as dead
-letters. An owner can then send or discard each of them.
+not send them again. The restored service cannot know which messages were sent, so it holds all of
+them as dead letters. An owner can then send or discard each of them.
 
 First, the pending events about comments are delivered, so that counters, inboxes and follower lists
 are complete. Delivering them only writes webhook messages and mail jobs, which are then held too.

@@ -8,8 +8,9 @@ numbers in the threads. The counters of categories and days are compared with th
 At the end, declared counters are compared with the comments, and unfinished ones are completed
 (`declared_backfill`).
 
-Participant counters count rows of other counters. They are corrected to match those rows as stored.
-If those rows are corrected too, the usual formula then adjusts the participant counters.
+Participant counters count rows of other counters. Participant counters are corrected to match those
+rows as stored. If those rows are corrected too, the usual formula then adjusts the participant
+counters.
 
 If a recount of a site is interrupted, the next one continues after the last thread named in the Job
 row.

@@ -1,9 +1,9 @@
 """Check threads slowly, one after another, and remember those with problems.
 
 A raw change of rows could go unnoticed for months. The audit therefore checks all threads in the
-order of their keys, in the same way as `repair` without `--fix`. It writes only to its own Job row,
-which all processes share. The number of its reads per hour is limited; a thread with more comments
-than this limit is skipped.
+order of their keys, in the same way as `repair` without `--fix`. The audit writes only to its own
+Job row, which all processes share. The number of its reads per hour is limited; a thread with more
+comments than this limit is skipped.
 
 A process claims a thread, and the reads for it, in one transaction. Therefore all processes
 together stay below the limit, and no two of them check the same thread. A failed check is not

@@ -33,8 +33,8 @@ blueprint.register_blueprint(moderation_calls.blueprint)
 
 _READS = {"GET", "HEAD"}
 # Calls that are refused while a site is read-only because its budget is used up. `post_comment` is
-# not in this list. It makes its own check, because a retry must succeed if its comment is already
-# stored.
+# not in this list. `post_comment` makes its own check, because a retry must succeed if its comment
+# is already stored.
 _CLOSED = {"api.edit_comment", "api.vote", "api.subscribe", "following.follow"}
 _OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 

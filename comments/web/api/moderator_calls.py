@@ -1,8 +1,8 @@
 """The calls of `/api/v1` for moderators in a thread, with the token of a moderation session.
 
-The calls accept only this kind of token (`moderator_callers`). They offer less than the admin
-console does: listing a thread's pending comments, deciding about comments, banning their authors,
-and posting as staff.
+The calls accept only this kind of token (`moderator_callers`). These calls offer less than the
+admin console does: listing a thread's pending comments, deciding about comments, banning their
+authors, and posting as staff.
 """
 
 from datetime import UTC, datetime, timedelta

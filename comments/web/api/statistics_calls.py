@@ -1,9 +1,9 @@
 """The calls of `/api/v1` for statistics about who writes where; they require a moderator's token.
 
-Responses are JSON or CSV. They contain authors' ids, so only callers who may moderate the site get
-them. Each call reads one page of counter rows (`statistics`); only audiences need a scan, whose
-size is limited (`audience_scan`). The cursor points to the next page. The header `Link` contains
-the cursor as well, because CSV has no other place for it.
+Responses are JSON or CSV. The responses contain authors' ids, so only callers who may moderate the
+site get them. Each call reads one page of counter rows (`statistics`); only audiences need a scan,
+whose size is limited (`audience_scan`). The cursor points to the next page. The header `Link`
+contains the cursor as well, because CSV has no other place for it.
 """
 
 import functools

@@ -2,9 +2,9 @@
 
 Any page may read public data: the API allows the origin `*`, without credentials. Only pages of
 this service and of the site's registered origins may write, or may read personal data. Origins are
-compared exactly. The API uses no cookies, so these checks do not protect a session. They prevent
-other pages from posting on behalf of their visitors. Responses name only registered origins, and
-`null` is never registered.
+compared exactly. The API uses no cookies, so these checks do not protect a session. The checks
+prevent other pages from posting on behalf of their visitors. Responses name only registered
+origins, and `null` is never registered.
 """
 
 import contextlib

@@ -2,8 +2,8 @@
 
 Most requests are for a page that was sent recently. A probe shows whether the page is unchanged;
 going through Flask takes three times as long as this probe. This middleware therefore answers such
-requests before they reach Flask. It sends the headers that Flask set earlier, and the bytes that
-`responses` cached.
+requests before they reach Flask. The middleware sends the headers that Flask set earlier, and the
+bytes that `responses` cached.
 
 A cached response is sent only for the same cache key (path, query, coding), and only while its
 basis is unchanged. The basis consists of the site's settings, the page's members that do not come

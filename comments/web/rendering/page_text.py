@@ -10,8 +10,8 @@ from comments.domain.languages import catalogue, formats
 def filler(texts: catalogue.Catalogue) -> Callable[..., markupsafe.Markup]:
     """Return a function that returns the texts of a language as HTML.
 
-    The function escapes the text and all values that are not markup. It raises `KeyError` if the
-    key does not exist or a placeholder has no value.
+    The function escapes the text and all values that are not markup. The function raises `KeyError`
+    if the key does not exist or a placeholder has no value.
     """
 
     def fill(key: str, /, **values: object) -> markupsafe.Markup:

@@ -10,7 +10,8 @@ The code is sent only to the exact origin that opened the window, which must be 
 origins. Granting access requires a session with a role on the site, and the form token from this
 window. Like the windows for readers, these pages stay connected to their opener and do not accept
 messages. The sign-in is part of this window because pages under `/admin` would cut the connection.
-Redirects lead only back to this window. Their query contains the values that the window checks.
+Redirects lead only back to this window. The query of such a redirect contains the values that the
+window checks.
 """
 
 from datetime import UTC, datetime

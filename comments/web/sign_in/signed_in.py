@@ -14,9 +14,9 @@ Every page under `/admin` uses this module as follows:
 `admin/base.html` and contains `{{ form_token() }}` in each of its forms. `protect` sets the
 security headers, shows errors as pages, and refuses a change in these cases:
 
-- The change does not come from a page of this service. It comes from such a page if the request has
-  `Sec-Fetch-Site: same-origin` or, if the browser does not send this header, an `Origin` of this
-  service.
+- The change does not come from a page of this service. A change comes from such a page if the
+  request has `Sec-Fetch-Site: same-origin` or, if the browser does not send this header, an
+  `Origin` of this service.
 - The change has no form token. The token is derived from the session. Views marked with
   `open_to_all`, such as the sign-in, work without a session, so they need no form token.
 
