@@ -1,8 +1,8 @@
 """The command `flatthread`: serve, and all commands of `comments.cli`.
 
 There are three ways to run the same command: `flatthread` in an environment,
-`python -m flatthread`, and `python FOLDER` with the path of this folder. The module imports nothing
-that is unnecessary for help texts and for errors in arguments.
+`python -m flatthread`, and `python FOLDER` with the path of this folder. The module imports only
+what help texts and errors in arguments need.
 """
 
 import gc

@@ -13,7 +13,7 @@
     ├── ResourceExhausted
     ├── Unavailable              the data file is busy: call again
     │   └── Dropped              a fault plan cuts the connection without an answer
-    ├── StorageFault             calling again does not help until somebody acts
+    ├── StorageFault             calling again does not help until an operator acts
     │   ├── Damaged              the data file is damaged: FAILED_PRECONDITION
     │   ├── DiskFull             the disk is full: RESOURCE_EXHAUSTED
     │   └── Unwritable           the data file cannot be read or written: UNAVAILABLE

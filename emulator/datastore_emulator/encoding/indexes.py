@@ -148,7 +148,7 @@ def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[
 
 
 def are_several(code: bytes, listed: list[bytes]) -> bool:
-    """Return whether one scan of an index can find an entity with these entries more than once.
+    """Return whether one scan of an index can find an entity twice if these are its entries.
 
     A scan is limited to one ancestor. Entries below the same ancestor are adjacent in the list.
     """

@@ -238,7 +238,7 @@ class _Columns:
         self.names = names
 
     def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
-        """Return each number in a position with the name of its property."""
+        """Return the numbers in a position, each with the name of its property."""
         parts = zip(self._plan.query.projection, self._plan.projected_values(position), strict=True)
         numbers = ((name, values.number(part)) for name, part in parts if name in self.names)
         return [(name, number) for name, number in numbers if number is not None]

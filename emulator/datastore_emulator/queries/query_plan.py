@@ -193,7 +193,7 @@ class QueryPlan(NamedTuple):
         return [position + tail for tail in tails]
 
     def group(self, position: bytes) -> bytes:
-        """Return the values in a position that make results distinct."""
+        """Return those values of a position that make results distinct."""
         return b"".join(values.split(position, self.directions[: self.query.distinct or 0])[:-1])
 
     def projected_values(self, position: bytes) -> tuple[bytes, ...]:

@@ -125,7 +125,7 @@ def _newly_lost(path: str, note: Note | None, log: bytes) -> tuple[int, int] | N
 
     Other processes may commit between two reads, so a later read may find a newer state.
     """
-    alone = _version(path, "mode=ro&immutable=1")  # The version in the file without its log
+    alone = _version(path, "mode=ro&immutable=1")  # The version in the file alone, ignoring the log
     whole = alone if log == NO_LOG else _version(path, "mode=ro")
     if not alone or whole is None:
         return None  # Wrong format, damaged or in use; opening the file reports which

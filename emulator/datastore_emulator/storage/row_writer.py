@@ -220,7 +220,7 @@ class RowWriter(index_writer.IndexWriter):
     def _changed_entries(
         self, kind: str, path: bytes, has: indexes.Values, had: indexes.Values | None
     ) -> tuple[indexes.Entries, indexes.Entries]:
-        """Return an entity's old and new entries in the maintained indexes that may differ.
+        """Return the old and new entries in those maintained indexes in which they may differ.
 
         `has` and `had` are the indexed values of the new and the old state; `had` is None for a new
         entity. Only newly stored entries are checked against the limits, so an entity that exceeds

@@ -6,7 +6,7 @@ Owns the stored form of all data:
                    the scattering, generation of the index definitions, the earliest version that
                    can still be read, and whether commits maintain all built-in indexes
     composites     codes of the composite indexes that the engine maintains
-    built_ins      if commits do not maintain all built-in indexes: codes of those that they do,
+    built_ins      if commits maintain only some built-in indexes: the code of each maintained one,
                    whether a query has asked for the index, and the key up to which the index is
                    filled, or null if it is complete (`index_writer`)
     entities       id, key (`keys`), proto (serialized Entity, key first), version, created, meta,
@@ -15,8 +15,9 @@ Owns the stored form of all data:
     index_entries  (index id, entry) -> entity id, version that wrote the entry, and whether the
                    entity has more entries in this index (below the same ancestor, in an index with
                    ancestors)
-    history        former states of entities, in order of `until`, which is the version that ended
-                   the state: its columns from `entities`, and the id of the kind's index
+    history        former states of entities, ordered by the version that ended the state (`until`);
+                   each row also has the state's columns from `entities` and the id of the kind's
+                   index
     reserved       keys whose ids must not be allocated
 
 A version is a commit time in microseconds. Versions strictly increase, so an entity's version is

@@ -39,7 +39,7 @@ _SECONDS = 60
 
 
 class Peer:
-    """Another process, with the holders in the part of its file that has been read."""
+    """Another process, and the holders in that part of its file that has been read."""
 
     def __init__(self, path: Path) -> None:
         self.table = lock_table.LockTable()
