@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comments.cli import console
-from comments.domain.reports import time_left
+from comments.transfer.importing import time_left
 
 if TYPE_CHECKING:
     import rich.console

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from comments import errors
-from comments.domain.reports import outcomes
+from comments.domain import outcomes
 from comments.events import message_queue, retry_pauses, safe_http, webhook_endpoints
 from comments.store import connection
 from comments.store.memory import per_process

@@ -22,8 +22,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import errors
-from comments.domain import decoders, records
-from comments.domain.reports import outcomes
+from comments.domain import decoders, outcomes, records
 from comments.events import message_queue, outbox, retry_pauses, safe_http, webhooks
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows

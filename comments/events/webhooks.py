@@ -26,9 +26,8 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
-from comments.domain import presentation, records
+from comments.domain import outcomes, presentation, records
 from comments.domain.languages import error_texts
-from comments.domain.reports import outcomes
 from comments.events import safe_http
 
 _PREFIX = "whsec_"

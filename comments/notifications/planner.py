@@ -29,8 +29,8 @@ from datetime import datetime, timedelta
 from comments import config, errors, setting_values
 from comments.accounts import email_login
 from comments.domain import records
+from comments.domain.outcomes import End
 from comments.domain.records import Status
-from comments.domain.reports.outcomes import End
 from comments.events import dispatcher, mail_jobs, outbox, retry_pauses
 from comments.limits import rate_limits, usage
 from comments.moderation.classifiers import classifier_answers

@@ -7,7 +7,7 @@ import click
 
 from comments.cli import console
 from comments.domain.counters import audiences
-from comments.domain.reports import tables
+from comments.domain.text import tables
 from comments.tree.counters import audience_scan, statistics
 
 _PERIOD = re.compile(r"\A(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)

@@ -9,7 +9,7 @@ import msgspec
 from comments import errors
 from comments.cli import console
 from comments.domain.counters import declared_counters
-from comments.domain.reports import tables
+from comments.domain.text import tables
 from comments.tree.counters import statistics
 from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
 

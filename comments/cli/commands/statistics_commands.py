@@ -10,7 +10,7 @@ import msgspec
 
 from comments.cli import console
 from comments.cli.commands import audience_commands
-from comments.domain.reports import tables
+from comments.domain.text import tables
 from comments.tree.counters import statistics
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -11,7 +11,7 @@ from comments.cli import console
 from comments.cli.commands import compaction_commands, moderation_commands
 from comments.domain import decoders, records
 from comments.domain.counters import counting
-from comments.domain.reports import tables
+from comments.domain.text import tables
 from comments.moderation import review_queue, thread_overrides
 from comments.notifications import follower_addresses, thread_followers
 from comments.reading import tree_table

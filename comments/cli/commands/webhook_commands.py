@@ -12,7 +12,7 @@ import click
 
 from comments import errors
 from comments.cli import console
-from comments.domain.reports import outcomes
+from comments.domain import outcomes
 from comments.events import dead_letters, message_sender, safe_http, webhook_endpoints, webhooks
 from comments.upkeep.backups import held_messages
 

@@ -19,8 +19,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from comments import errors
-from comments.domain import decoders
-from comments.domain.reports import outcomes
+from comments.domain import decoders, outcomes
 
 AKISMET, WEBHOOK = "akismet", "webhook"
 NAMES = (AKISMET, WEBHOOK)

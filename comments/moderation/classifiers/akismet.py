@@ -14,10 +14,9 @@ from datetime import UTC
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from comments.domain import records
+from comments.domain import outcomes, records
 from comments.domain.languages import catalogue
 from comments.domain.moderation import classifier_verdicts
-from comments.domain.reports import outcomes
 from comments.events import safe_http, webhooks
 
 ADDRESS = "https://rest.akismet.com/1.1"

@@ -25,12 +25,11 @@ import msgspec
 
 from comments import config, errors
 from comments.accounts import accounts
-from comments.domain import records
+from comments.domain import outcomes, records
 from comments.domain.crypto import encryption, guest_addresses
 from comments.domain.moderation import classifier_verdicts
 from comments.domain.moderation.classifier_verdicts import Verdict
 from comments.domain.records import Ruling, Status, Verb
-from comments.domain.reports import outcomes
 from comments.events import (
     audit_log,
     backlog,

@@ -18,10 +18,9 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import outcomes, records
 from comments.domain.crypto import keyed_hashes, secret_rotation
 from comments.domain.moderation import classifier_verdicts
-from comments.domain.reports import outcomes
 from comments.events import safe_http, webhooks
 
 _LATER = 202

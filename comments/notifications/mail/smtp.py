@@ -10,7 +10,7 @@ import ssl
 from typing import Self
 
 from comments import setting_values
-from comments.domain.reports import outcomes
+from comments.domain import outcomes
 from comments.notifications.mail import mime
 
 TIMEOUT = 10.0  # Seconds per step. A session needs no limit, because the operator chose the server.

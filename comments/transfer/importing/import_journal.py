@@ -29,11 +29,10 @@ import msgspec
 from comments import errors
 from comments.domain import decoders
 from comments.domain.counters import declared_counters
-from comments.domain.reports import time_left
 from comments.moderation import retention
 from comments.store import ownership, reads
 from comments.store.models import event_rows
-from comments.transfer.importing import import_process
+from comments.transfer.importing import import_process, time_left
 from comments.tree.values import ThreadSettings
 
 OWNER = "import_journal"

@@ -18,7 +18,7 @@ from comments import errors
 from comments.domain import categories, records
 from comments.domain.counters import audiences
 from comments.domain.crypto import cursors
-from comments.domain.reports import tables
+from comments.domain.text import tables
 from comments.sites import site_settings
 from comments.tree.counters import audience_scan, statistics
 from comments.tree.counters.declared import declarations, declared_reports

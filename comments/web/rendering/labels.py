@@ -13,9 +13,9 @@ from comments.domain import records
 from comments.domain.ids import sorthash
 from comments.domain.languages import catalogue, error_texts, formats
 from comments.domain.moderation import classifier_verdicts
-from comments.domain.reports import time_left as estimates
 from comments.moderation.policy import rulebook, rules
 from comments.store.memory import row_copies
+from comments.transfer.importing import time_left as estimates
 
 _TEXTS = catalogue.ENGLISH.entries["admin"]
 _SURFACE = "admin."

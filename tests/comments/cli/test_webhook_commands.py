@@ -11,7 +11,7 @@ import pytest
 
 from comments.cli.commands import webhook_commands
 from comments.domain import records
-from comments.domain.reports.outcomes import End, Outcome
+from comments.domain.outcomes import End, Outcome
 from comments.events import (
     dead_letters,
     dispatcher,

@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from comments.domain.reports import tables
-from comments.domain.reports.tables import TableFormat
+from comments.domain.text import tables
+from comments.domain.text.tables import TableFormat
 
 
 class Row(msgspec.Struct):

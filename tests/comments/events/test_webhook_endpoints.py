@@ -7,7 +7,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.domain.ids import sorthash
-from comments.domain.reports.outcomes import End, Outcome
+from comments.domain.outcomes import End, Outcome
 from comments.events import dispatcher, message_queue, safe_http, webhook_endpoints, webhooks
 from comments.posting import own_comment
 from comments.sites import site_settings

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain import records
-from comments.domain.reports.outcomes import End
+from comments.domain.outcomes import End
 from comments.events import safe_http, webhooks
 from tests.conftest import ROOT
 from tests.support import loopback_servers

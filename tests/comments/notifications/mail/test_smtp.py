@@ -12,7 +12,7 @@ import pytest
 from aiosmtpd.smtp import AuthResult
 
 from comments import config, errors, setting_values
-from comments.domain.reports.outcomes import End
+from comments.domain.outcomes import End
 from comments.notifications.mail import smtp
 from tests.support import loopback_servers
 from tests.support.outside import mail_server

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comments.domain.reports import time_left
+from comments.transfer.importing import time_left
 
 
 @pytest.mark.parametrize(
