@@ -44,7 +44,7 @@ POINTS = frozenset(
     {
         # When several commits share one COMMIT (`group_commit`), each commit passes each point in
         # turn.
-        "commit.begin",  # Before the write transaction; if shared, before the commit's part.
+        "commit.begin",  # Before the commit's write transaction, or its part in a shared one.
         "commit.mutation",  # Before each mutation.
         "commit.indexes",  # Between an entity's row and its index rows.
         "commit.before",  # After all writes, but before the COMMIT.

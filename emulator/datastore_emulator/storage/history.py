@@ -203,7 +203,7 @@ class PastReader(row_reader.RowReader):
 def _merge(
     current: Iterable[row_reader.Row], gone: Iterable[row_reader.Row]
 ) -> Iterator[row_reader.Row]:
-    """Merge two sorted lists; both contain an entry if its entity changed but the entry did not."""
+    """Merge two sorted lists; an entry is in both if its entity changed but the entry did not."""
     previous = None
     for row in heapq.merge(current, gone, key=_entry_of):
         if row[0] != previous:
