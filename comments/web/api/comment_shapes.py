@@ -1,8 +1,8 @@
-"""The types of the requests and answers of `comment_calls`.
+"""The types of the requests and responses of `comment_calls`.
 
-The same types decode requests, encode answers and describe both in the OpenAPI document, so the
+The same types decode requests, encode responses and describe both in the OpenAPI document, so the
 document is always correct. `presentation.PublicComment` contains everything that is public about a
-comment. `presentation.PublicComment` has no field for an author's id or e-mail address.
+comment, but has no field for an author's id or e-mail address.
 """
 
 from datetime import datetime
@@ -27,7 +27,7 @@ Parent = Annotated[
         extra={field_errors.CODE: "not-a-parent"},
     ),
 ]
-# No thread has this many comments; the page itself knows how many there are.
+# No thread has this many comments, and the page itself knows how many comments it has.
 _MOST = 1_000_000_000
 Offset = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 PageNumber = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
@@ -39,11 +39,12 @@ ThreadNames = Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)]
 class ListQuery(parameters.Request, frozen=True):
     """The parameters of a list of comments, apart from `thread` and `page`.
 
-    Without `order`, lists with `parent`, `around` or `limit=all` use the order `thread`, because it
-    is the only order that they allow. Other lists use the site's default order.
+    Without `order`, lists with `parent`, `around` or `limit=all` use the order `thread`, the only
+    order that they allow. Other lists use the site's default order.
 
-    `around` and `slug` name a comment, whose page is returned. `offset` is the number of comments
-    before the page, and `page` is the number of a page with `limit` comments, from 1.
+    `around` and `slug` name a comment; the page that contains the comment is returned. `offset` is
+    the number of comments before the page; `page` is the number of the page, counted from 1 in
+    pages of `limit` comments.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
@@ -57,7 +58,7 @@ class ListQuery(parameters.Request, frozen=True):
 
 
 class RepliesQuery(parameters.Request, frozen=True):
-    """The query for a list of everything below a comment."""
+    """The query for a list of all comments below a comment."""
 
     limit: parameters.LimitOrAll = parameters.DEFAULT_LIMIT
     cursor: parameters.Cursor | msgspec.UnsetType = msgspec.UNSET
@@ -76,11 +77,13 @@ class ChallengeQuery(parameters.Request, frozen=True):
 
 
 class NewComment(parameters.Request, frozen=True):
-    """A new comment. `parent` is the id of the comment that it answers, or null for a root.
+    """A new comment.
 
-    `title`, `url` and `categories` describe the page with the thread; a thread shows the values
-    from its oldest approved comment. `proof` is a solved challenge, and `turnstile` is a Turnstile
-    token. `subject` must be empty: it is a honeypot that readers do not see.
+    `parent` is the id of the comment that the new comment answers; null for a root.
+
+    `title`, `url` and `categories` describe the page that embeds the thread. The thread shows the
+    values from its oldest approved comment. `proof` is a solved challenge, and `turnstile` is a
+    Turnstile token. `subject` must be empty, because it is a honeypot that readers do not see.
     """
 
     name: str
@@ -113,7 +116,7 @@ class NewVote(parameters.Request, frozen=True):
 
 
 class NewSubscription(parameters.Request, frozen=True):
-    """A request for mail about new comments in a thread or replies to the caller's comments."""
+    """A request for mail about new comments in a thread, or replies to the caller's comments."""
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
     thread: bool = False
@@ -128,9 +131,9 @@ class AuthorsQuery(parameters.Request, frozen=True):
 
 
 class ThreadList(parameters.Request, frozen=True):
-    """The threads whose comments the call counts, by their ids or the URLs of their pages.
+    """The threads whose comments are counted, named by their ids or by the URLs of their pages.
 
-    With `followers`, the call also counts the followers of each thread.
+    With `followers`, the followers of each thread are also counted.
     """
 
     threads: ThreadNames = msgspec.field(default_factory=list)
@@ -141,21 +144,23 @@ class ThreadList(parameters.Request, frozen=True):
 class CommentPage(msgspec.Struct, frozen=True):
     """A page of comments. Send `cursor` to get the next page; it is null on the last page.
 
-    `total` is the number of listed comments in the whole thread; it excludes pending and rejected
-    comments. `changed` is the time when a comment of the thread was last posted, edited or
-    retracted; it is null in an empty thread. `first` and `last` are the positions of the first and
-    the last comment of this page in the thread, in this `order`, counted from 1. They are null on a
-    page without comments, and where positions are not known (see docs/api.md).
+    `total` is the number of listed comments in the whole thread; pending and rejected comments are
+    not listed. `changed` is the time when a comment in the thread was last posted, edited or
+    retracted; it is null if the thread is empty. `first` and `last` are the positions of this
+    page's first and last comment in the thread, in this `order`, counted from 1. Both are null if
+    the page has no comments or the positions are not known (see docs/api.md).
 
     A comment with the `status` `removed` keeps its place but has no text. If a comment has more
     `replies` than the page contains, get the others with `cursor` or with the comment's `replies`
     call.
 
-    Only a first page has `pinned`, the thread's pinned comments in reading order. They also keep
-    their place in the thread. Pages with `parent`, `around` or `slug` are not first pages.
+    `pinned` contains the thread's pinned comments in reading order; only first pages have this
+    field. Pinned comments also keep their place in the thread. Pages with `parent`, `around` or
+    `slug` are not first pages.
 
-    A page with the parameter `around` or `slug` has the id of that comment in `around`. It differs
-    from the parameter if this is a slug, or the id that the comment had in another Flatthread.
+    If the request has the parameter `around` or `slug`, the page's `around` is the id of the
+    comment that the parameter names. This id differs from the parameter if the parameter is a slug,
+    or an id that the comment had in another Flatthread installation.
 
     `order` is the order of this page. `thread` and `options` are at most a minute old.
     """
@@ -174,9 +179,9 @@ class CommentPage(msgspec.Struct, frozen=True):
 
 
 class PostedComment(msgspec.Struct, frozen=True):
-    """A new comment, and the token that lets its author change it until `expires`.
+    """A new comment, and the token with which its author can change it until `expires`.
 
-    If the request is repeated from a different network after more than an hour, the answer has no
+    If the request is repeated after more than an hour from a different network, the response has no
     token and contains only public data.
     """
 
@@ -199,7 +204,7 @@ class ChangedComment(msgspec.Struct, frozen=True):
 
 
 class CastVote(msgspec.Struct, frozen=True):
-    """The caller's vote on a comment (0 for no vote), and the caller's token."""
+    """The caller's vote on a comment (0 means no vote), and the caller's token."""
 
     comment: str
     value: int
@@ -216,15 +221,15 @@ class MailOffer(msgspec.Struct, frozen=True):
 class ConfirmationRequested(msgspec.Struct, frozen=True):
     """Confirms that a confirmation mail was requested.
 
-    The answer is the same if no mail is sent because the address has received too many. The answer
-    therefore does not reveal which addresses are known.
+    The response is the same if no mail is sent because the address has received too many, so it
+    does not reveal which addresses are known.
     """
 
     status: Literal["asked"] = "asked"
 
 
 class RankedAuthor(msgspec.Struct, frozen=True):
-    """An author on a site, with the score and the number of the author's approved comments."""
+    """An author on a site, with the author's score and number of approved comments."""
 
     author: presentation.PublicAuthor
     score: int
@@ -247,8 +252,8 @@ class Preview(msgspec.Struct, frozen=True):
 class Counts(msgspec.Struct, frozen=True):
     """The number of listed comments in each thread, in the order of the request.
 
-    The number is null for a name that cannot be a thread. `followers` contains the number of
-    followers of each thread, if the request asks for it.
+    The number is null for a name that cannot belong to a thread. If the request asks for them,
+    `followers` contains the numbers of the threads' followers.
     """
 
     counts: list[int | None]

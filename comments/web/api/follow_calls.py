@@ -24,7 +24,7 @@ blueprint.before_request(comment_calls.admit)
 
 
 class FollowState(msgspec.Struct, frozen=True):
-    """Whether the caller follows a thread, and the number of all its followers."""
+    """Whether the caller follows a thread, and how many people follow the thread in total."""
 
     following: bool
     followers: int

@@ -30,7 +30,7 @@ CommentIds = Annotated[list[parameters.CommentId], msgspec.Meta(max_length=inbox
 class ReadReplies(parameters.Request, frozen=True):
     """The replies that the caller has read: some comments, or a comment and all older ones.
 
-    Without a field, the caller has read all replies.
+    If no field is given, the caller has read all replies.
     """
 
     ids: CommentIds | msgspec.UnsetType = msgspec.UNSET
@@ -38,11 +38,11 @@ class ReadReplies(parameters.Request, frozen=True):
 
 
 class InboxReply(msgspec.Struct, frozen=True):
-    """An unread reply and its thread; `reply_to` in the comment is the caller's comment.
+    """An unread reply and its thread; in the comment, `reply_to` is the caller's comment.
 
-    `title` and `url` describe the thread; they are empty if they are not known. `link` leads to the
-    reply: to the page with the thread if its URL is known, otherwise to the service's own page for
-    the thread, relative to the service's address.
+    `title` and `url` describe the thread; they are empty if unknown. `link` leads to the reply on
+    the page that embeds the thread if the page's URL is known. Otherwise it leads to the service's
+    own page for the thread, relative to the service's address.
     """
 
     comment: presentation.PublicComment
@@ -55,7 +55,8 @@ class InboxReply(msgspec.Struct, frozen=True):
 class Inbox(msgspec.Struct, frozen=True):
     """The caller's unread replies, newest first. Send `cursor` to get the next page.
 
-    `unread` is the number of all unread replies, at most 200. Older unread replies are dropped.
+    `unread` is the number of all unread replies, which is at most 200. If there are more, the
+    oldest are dropped.
     """
 
     unread: int
@@ -64,7 +65,7 @@ class Inbox(msgspec.Struct, frozen=True):
 
 
 class RepliesRead(msgspec.Struct, frozen=True):
-    """The number of replies that the call has marked as read."""
+    """The number of replies that the call marked as read."""
 
     read: int
 

@@ -58,13 +58,13 @@ class OwnHeld(msgspec.Struct, frozen=True):
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """Confirms that a report was received. The answer does not depend on the report's effect."""
+    """Confirms that a report was received. The response does not depend on the report's effect."""
 
     status: Literal["reported"] = "reported"
 
 
 class TakenOpinion(msgspec.Struct, frozen=True):
-    """Confirms that a verdict was received. A repeated request gets the same answer."""
+    """Confirms that a verdict was received. A repeated request gets the same response."""
 
     status: Literal["taken"] = "taken"
 

@@ -44,14 +44,14 @@ class NewDecision(parameters.Request, frozen=True):
 
 
 class NewBan(parameters.Request, frozen=True):
-    """A ban of a comment's author, for a number of days or, with null, permanently."""
+    """A ban of a comment's author, for a number of days or, if that is null, permanently."""
 
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
     reason: str = ""
 
 
 class ModeratorToken(msgspec.Struct, frozen=True):
-    """A moderator's token for the comments of one site, valid until `expires`, and their name."""
+    """A moderator's token for one site's comments, its expiry time, and the moderator's name."""
 
     token: str
     expires: datetime
@@ -68,10 +68,10 @@ class ModeratedComment(msgspec.Struct, frozen=True):
     """A comment as moderators see it.
 
     `status` is the stored status. `rule` says what gave the comment its status, such as `policy`,
-    `reports` or `rule:` with a rule's id; `reason` explains it in English. Both may be empty.
-    `reasons` are the same explanation as codes with parameters, for translations; they are empty if
-    a person or a classifier wrote `reason`.
-    `sort_hash` is the comment's place in the thread: comments sort by it in reading order.
+    `reports` or `rule:` with a rule's id, and `reason` explains this in English; both may be empty.
+    `reasons` contains the same explanation as codes with parameters, for translations; it is empty
+    if a person or a classifier wrote `reason`. `sort_hash` is the comment's place in the thread:
+    sorting comments by `sort_hash` puts them in reading order.
     """
 
     comment: presentation.PublicComment
@@ -85,7 +85,7 @@ class ModeratedComment(msgspec.Struct, frozen=True):
 class HeldComments(msgspec.Struct, frozen=True):
     """The pending comments of a thread, in reading order.
 
-    `more` says that there are further pending comments, which only the admin console lists.
+    `more` tells whether there are further pending comments; only the admin console lists them.
     """
 
     comments: list[ModeratedComment]
@@ -93,7 +93,7 @@ class HeldComments(msgspec.Struct, frozen=True):
 
 
 class BannedAuthor(msgspec.Struct, frozen=True):
-    """Confirms a ban of a comment's author, or its end."""
+    """Confirms that a comment's author was banned, or that the ban was lifted."""
 
     status: Literal["banned", "unbanned"]
 

@@ -45,7 +45,7 @@ class AskedEntry(parameters.Request, frozen=True):
 
 
 class Code(parameters.Request, frozen=True):
-    """A sign-in by mail: the key from the request, the code from the link, and a display name."""
+    """A sign-in by mail: the key of the `Pending` mail, the code from its link, and a name."""
 
     key: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
@@ -68,10 +68,10 @@ class OwnVotesQuery(parameters.Request, frozen=True):
 
 
 class ReaderSession(msgspec.Struct, frozen=True):
-    """A reader's token, valid until `expires`, and the name that others see.
+    """A reader's token, which is valid until `expires`, and the name that others see.
 
-    `account` distinguishes the reader from other readers in the same browser. Clients must not use
-    `account` for anything else.
+    `account` distinguishes the reader from other readers who use the same browser. Clients must not
+    use `account` for anything else.
     """
 
     token: str
@@ -83,8 +83,8 @@ class ReaderSession(msgspec.Struct, frozen=True):
 class Pending(msgspec.Struct, frozen=True):
     """Confirms that a mail with a link to a code was requested.
 
-    The answer looks the same if no mail is sent because the address has received too many. The
-    reader can sign in with `key` and the code until `expires`.
+    The response is the same if no mail is sent because the address has received too many. Until
+    `expires`, the reader can sign in with `key` and the code.
     """
 
     key: str
@@ -102,9 +102,10 @@ class EntryOffer(msgspec.Struct, frozen=True):
 class OwnVotes(msgspec.Struct, frozen=True):
     """The caller's votes in a thread, by comment id. Send `cursor` to get the next page.
 
-    Votes are counted some seconds after they are cast. `uncounted` is what the `score` of a comment
-    lacks until then: `score` plus this number is the sum of all votes. It contains comments with
-    recent votes, first those with a vote of the caller, and is empty on later pages.
+    Votes are counted some seconds after they are cast. `uncounted` contains the sums of votes that
+    a comment's `score` does not contain yet, by comment id; `score` plus this number is the sum of
+    all votes. `uncounted` contains comments with recent votes, starting with comments on which the
+    caller voted; it is empty on later pages.
     """
 
     votes: dict[str, int]

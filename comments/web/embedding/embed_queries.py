@@ -9,7 +9,7 @@ from comments.web.http.decode import parameters
 class FeedQuery(parameters.Request, frozen=True):
     """The parameters of a feed, apart from `thread` and `page`.
 
-    `lang` is the language of the texts other than the comments (`page_language`).
+    `lang` is the language of all texts except the comments (`page_language`).
     """
 
     lang: str | msgspec.UnsetType = msgspec.UNSET
@@ -19,8 +19,9 @@ class EmbedQuery(FeedQuery, frozen=True):
     """The parameters of a thread as HTML, apart from `thread` and `page`.
 
     `order`, `around` and `slug` have the same meaning as in `comment_shapes.ListQuery`. `reply`
-    shows the page around a comment, with a form to answer it. `title` and `url` describe the page
-    with the thread, as in `comment_shapes.NewComment`; the form sends them with a comment.
+    names a comment: the page around the comment is shown, with a form to answer it. `title` and
+    `url` describe the page with the thread, as in `comment_shapes.NewComment`; the form sends them
+    with a comment.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET

@@ -18,19 +18,23 @@ from comments.reading.materialized import thread_view
 
 
 class PostingState(msgspec.Struct, frozen=True):
-    """Whether a thread accepts comments. A `read-only` thread accepts no edits either."""
+    """Whether a thread accepts comments.
+
+    If the thread is `read-only`, it does not accept edits either.
+    """
 
     state: thread_access.ThreadAccess
 
 
 class PageOptions(msgspec.Struct, frozen=True):
-    """The options of the site, see docs/embedding.md.
+    """The options of the site; docs/embedding.md describes them.
 
-    `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
-    empty for the language of the page with the comments. `inbox` tells whether authors have an
-    inbox of unread replies. Three fields are not options of the site: `origins` are the origins
-    whose pages may send comments, `mail` tells whether the service sends mail, which readers need
-    to follow a thread, and `sign_in` whether readers can sign in by mail or through a provider.
+    `live` is the number of seconds between two checks for new comments; 0 means no checks. If
+    `language` is empty, the language is that of the page that embeds the comments. `inbox` tells
+    whether authors have an inbox of unread replies. Three fields are not options of the site.
+    `origins` are the origins whose pages may send comments. `mail` tells whether the service sends
+    mail, which readers need to follow a thread. `sign_in` tells whether readers can sign in by mail
+    or through a provider.
     """
 
     votes: bool

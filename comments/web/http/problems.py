@@ -28,8 +28,8 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """An error (RFC 9457).
 
     `code` is stable and identifies the error; docs/errors.md lists all codes. `detail` describes
-    the error in English. `field` names the wrong value. `params` contains the values in the
-    sentence, for clients that translate errors by `code`.
+    the error in English. `field` is the name of the wrong field or parameter. `params` contains the
+    values that `detail` mentions, for clients that translate errors by `code`.
     """
 
     title: str

@@ -21,7 +21,7 @@ blueprint = mailed_links.blueprint("subscriptions", "/subscriptions")
 
 
 class ConfirmationForm(mailed_links.LinkForm, frozen=True):
-    """The same, and whether the owner of the site may see the address (a checkbox)."""
+    """The values of `LinkForm`, and whether the site's owner may see the address (a checkbox)."""
 
     share: Literal["", "on"] = ""
 

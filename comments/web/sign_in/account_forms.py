@@ -8,7 +8,7 @@ from comments.web.http.decode import parameters
 
 
 class SignIn(parameters.Request, frozen=True):
-    """A sign-in with a password, and an authenticator's code if the account requires one."""
+    """A sign-in with a password and, if the account requires one, an authenticator's code."""
 
     login: parameters.Typed
     password: parameters.Typed
@@ -51,7 +51,7 @@ class NewPassword(Confirmed, frozen=True):
 
 
 class NewAuthenticator(Confirmed, frozen=True):
-    """The secret for a new authenticator, and the code that the authenticator shows."""
+    """The secret of a new authenticator, and the code that the authenticator shows."""
 
     key: parameters.Typed
     code: parameters.Typed

@@ -23,7 +23,7 @@ class WindowQuery(parameters.Request, frozen=True):
 
 
 class WindowProvider(WindowQuery, frozen=True):
-    """The same values, and the name of the provider that the person chose in the window."""
+    """The values of `WindowQuery`, and the name of the provider that the person chose."""
 
     provider: parameters.Typed
 

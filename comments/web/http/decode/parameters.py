@@ -1,6 +1,6 @@
 """The parameters that several calls and pages share, and the base of all requests.
 
-The types that belong to one call or page are defined beside it.
+A type that belongs to one call or page is defined beside this call or page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,20 +57,20 @@ class NoQuery(Request, frozen=True):
 
 
 class NoForm(Request, frozen=True):
-    """A form that has a button and no fields."""
+    """A form with a button but without fields."""
 
 
 class PageQuery(Request, frozen=True):
-    """The page of a list of the caller: threads that they follow, or unread replies."""
+    """A page of one of the caller's lists: threads that they follow, or unread replies."""
 
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
 
 
 def refuse_together(query: msgspec.Struct, excluded: Mapping[str, Sequence[str]]) -> None:
-    """Raise errors.BadInput if a query has a parameter with one that `excluded` forbids beside it.
+    """Raise errors.BadInput if a query combines a parameter with one that `excluded` forbids.
 
-    The order of the thread is the default, so to name it is not to choose an order.
+    Naming the order `thread` does not count as choosing an order, because it is the default.
     """
     given = {
         name
