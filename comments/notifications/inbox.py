@@ -16,10 +16,10 @@ an inbox returns only replies that readers see now. An inbox shows its newest `M
 the next compaction drops all older replies.
 
 Each decision about a reply changes the inbox at most once. An event that is delivered late or
-repeatedly therefore never makes a read reply unread again. A reply that moderators hide and then
-show again is unread again. Marking a reply as read writes only if the inbox contains the reply, so
-the number of writes never exceeds the number of replies. After the author is erased, no event
-creates the inbox again, because the answered comments no longer name the author.
+repeatedly therefore never makes a reply unread that was already read. A reply that moderators hide
+and then show again is unread again. Marking a reply as read writes only if the inbox contains the
+reply, so the number of writes never exceeds the number of replies. After the author is erased, no
+event creates the inbox again, because the answered comments no longer name the author.
 """
 
 import functools

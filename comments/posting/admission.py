@@ -37,8 +37,8 @@ comments of the thread (`tree.counters`).
 A post that admission refuses is not counted. A post that admission admits is counted, and its proof
 is spent, even if the post is refused later. The reason may be that a rule refuses the text, the
 author is banned, the thread is closed or above its limit, the answered comment is missing or
-accepts no reply, or the idempotency key was used for different content. In these cases, the commit
-contains only the counts.
+accepts no reply, or the idempotency key was used for different content. If admission admits a post
+that is then refused, the commit contains only the counts.
 
 A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
 rows remember the post. Before a retry is refused, this module searches the store for the post's

@@ -12,8 +12,8 @@ The order of the checks is: admission, the thread and the answered comment, the 
 and rules, the parent's number of children, and the thread's limit. The first failed check decides
 the error. If a check after admission fails, the commit contains only the counts of admission. If
 the response to a commit is lost, the next run of the transaction finds the comment, or finds that
-admission has counted the post. It then counts nothing again. If a batch fails, each of its posts is
-stored alone.
+admission has counted the post. Nothing is therefore counted twice. If a batch fails, each of its
+posts is stored alone.
 """
 
 import contextlib

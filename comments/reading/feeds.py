@@ -1,7 +1,7 @@
 """Make feeds of the newest comments of a thread or of a whole site.
 
-A feed contains the newest `LIMIT` comments, newest first, except retracted comments. The cost of a
-feed does not depend on the size of the thread or site:
+A feed lists the newest `LIMIT` comments except retracted comments, newest first. The cost of a feed
+does not depend on the size of the thread or site:
 
 - If a materialized thread has at most one bucket, the thread's feed is made from the view. A view
   costs two reads, or none if the process has cached both entities. For other threads, one query

@@ -9,8 +9,8 @@ the same time. If a batch of several items fails, each item is done again alone,
 and within its own deadline. No item therefore gets an error that another item caused. When an item
 is done again, `Work` learns from a flag that an earlier run may have been applied. A thread whose
 deadline passes leaves the line. If its item is part of a running batch, the item may still be done.
-A batch contains at most `most` items, no two of which have the same key. Their sizes add up to at
-most `most_size`, unless a single item is larger.
+A batch contains at most `most` items, no two of which have the same key. The sizes of these items
+add up to at most `most_size`, unless a single item is larger.
 """
 
 import collections

@@ -40,7 +40,7 @@ TRANSIENT = (
     api.DeadlineExceeded,
     api.ResourceExhausted,
     api.Cancelled,
-    # The entity to insert already exists: the body runs again and finds the entity.
+    # The entity to insert already exists. The body then runs again and finds the entity.
     api.AlreadyExists,
 )
 _FIRST_PAUSE = 0.005
@@ -76,8 +76,8 @@ class Transaction:
             self.options.read_only.SetInParent()
         else:
             self.options.read_write.previous_transaction = previous
-        # The request that commits the transaction. Its mutations are encoded in place, because
-        # protobuf copies every message that is added to another message.
+        # The request that commits the transaction. The request's mutations are encoded in place,
+        # because protobuf copies every message that is added to another message.
         self.request = _Commit(mode=_TRANSACTIONAL)
         # Called when the transaction ends, committed or not.
         self.afterwards: list[Callable[[], None]] = []
@@ -141,11 +141,11 @@ class Store:
     Args:
         is_emulator: whether the store is an emulator at the end of a network connection. Google's
             Firestore emulator treats the locks of a lookup with `new_transaction` as locks of
-            another transaction, so the commit waits for these locks and fails. It also refuses to
-            commit read-only transactions. On emulators, transactions therefore begin with a
-            separate call, and read-only transactions end with a rollback. Datastore needs fewer
-            calls, because it accepts lookups with `new_transaction` and commits of read-only
-            transactions.
+            another transaction, so the commit waits for these locks and fails. The Firestore
+            emulator also refuses to commit read-only transactions. On emulators, transactions
+            therefore begin with a separate call, and read-only transactions end with a rollback.
+            Datastore needs fewer calls, because it accepts lookups with `new_transaction` and
+            commits of read-only transactions.
     """
 
     def __init__(  # noqa: PLR0913 - independent options, passed by keyword

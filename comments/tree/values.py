@@ -32,8 +32,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     maximum number of posts in the thread within `post_shares.PACE`, or 0 for no limit. `detail` is
     stored with the event. `came_from` is the encrypted mark of the author's network
     (`caller_marks`). `brought` is the thread data that was posted with the comment, as encoded by
-    `naming`. `origin` recognizes a retry from the same network. It is empty if retries need not be
-    recognized.
+    `naming`. `origin` recognizes a retry from the same network. `origin` is empty if retries need
+    not be recognized.
     """
 
     id: str

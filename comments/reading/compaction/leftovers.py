@@ -47,7 +47,7 @@ def delete_orphans(name: records.ThreadName, keys: Sequence[str]) -> None:
 def deletion_writes(name: records.ThreadName) -> ownership.Writes:
     """Return the writes that delete the directory, buckets and rankings of an emptied thread.
 
-    Apply them in the transaction that deletes the thread's last comment.
+    Apply these writes in the transaction that deletes the thread's last comment.
     """
     ancestor = comment_rows.thread_key(name)
     keys = [

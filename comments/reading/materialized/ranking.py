@@ -140,7 +140,7 @@ def top_rows(
     *,
     limit: int,
 ) -> Iterator[tuple[buckets.ListedEntry, int]]:
-    """Yield the same rows as `rows` from the start, using the rows in `top` first.
+    """Yield the rows from the start, like `rows`, but use the rows in `top` first.
 
     `top` and `ranking` must belong to the view's directory.
     """

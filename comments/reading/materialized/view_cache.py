@@ -55,7 +55,7 @@ def seconds() -> float:
 
 
 class KeptDirectory(msgspec.Struct, frozen=True):
-    """A directory with its head, the time before the read, the thread's terms and the probe."""
+    """A directory with its head, the time when its read began, the thread's terms and its probe."""
 
     directory: buckets.Directory
     page: first_page.FirstPage | None

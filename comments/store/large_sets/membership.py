@@ -237,7 +237,7 @@ def pointer_from(row: set_rows.FollowerListRow | None) -> Pointer:
 
 
 def marks(name: records.SetName, at: Pointer, *, after: str = "") -> Iterator[segments.Mark]:
-    """Yield the marks that the segments do not include yet, after an id and in the order of ids."""
+    """Yield the uncompacted marks after an id, in the order of ids."""
     marked = marks_of(name, at.folded + 1, after=after)
     if at.is_closed:
         return segments.overlaid(marked, marks_of(name, at.generation, after=after))

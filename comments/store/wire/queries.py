@@ -1,8 +1,9 @@
 """Represent queries as values and as protobuf messages (pure).
 
 This module owns the only form of query that the backend uses: a kind, conditions that must all be
-true, orders, an offset and a limit. It also owns the continuation of a query over several batches.
-Each query needs an index in index.yaml. The embedded engine and Datastore refuse all other queries.
+true, orders, an offset and a limit. This module also owns the continuation of a query over several
+batches. Each query needs an index in index.yaml. The embedded engine and Datastore refuse all other
+queries.
 """
 
 import copy

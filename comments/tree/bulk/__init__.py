@@ -1,1 +1,1 @@
-"""Change many comments at once: imports, their undo, and jobs."""
+"""Change many comments at once: import comments, undo imports, and run jobs."""

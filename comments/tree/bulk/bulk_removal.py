@@ -118,7 +118,7 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
 
 
 def answers(name: records.ThreadName) -> dict[str, set[str]]:
-    """Return a thread's comments that are answered by non-children, and these answers."""
+    """Map each comment to the comments that answer it without being its children."""
     by_comment: dict[str, set[str]] = {}
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
     for message in reads.walk(reads.Query("Comment", where=where, order=("__key__",))):
@@ -152,7 +152,7 @@ def needed_comments(name: records.ThreadName, ids: Collection[str]) -> set[str] 
 def thread_deletion_writes(
     name: records.ThreadName, made: ThreadSettings
 ) -> tuple[ownership.Writes, ...]:
-    """Return the writes that delete a thread without comments, in the current transaction.
+    """Return the writes that delete an empty thread, in the current transaction.
 
     Return no writes if the thread has comments, several counter shards, or settings that differ
     from those with which it was made. The thread's followers and their number stay.

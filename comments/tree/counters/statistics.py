@@ -7,13 +7,13 @@ or repeated. The numbers include all delivered events, and are usually about a s
 
 Commenters are authors with an approved comment, and each author is counted once. Do not add up the
 commenters of several days: an author who wrote on two days is one commenter of the site. The site's
-own row contains the number for the site. The numbers of a category include those of its
-subcategories, so do not add up the numbers of categories either.
+own row contains the number of commenters on the site. The numbers of a category include those of
+its subcategories, so do not add up the numbers of categories either.
 
 The authors in a thread and the threads of an author are two indexes of one kind, Participation. The
 authors in a category and the categories of an author are two indexes of another kind, Appearance.
-These lists are for the operator and the site's moderators only: they contain authors' ids, which no
-public response may contain.
+All lists with authors' ids are for the operator and the site's moderators only, because no public
+response may contain these ids.
 """
 
 from collections.abc import Callable, Iterator

@@ -150,7 +150,7 @@ def uncounted_page(
 ) -> UncountedPage:
     """Read a page's rows. `parent` limits the page to the roots (`ROOTS`) or a comment's children.
 
-    An integer as the cursor is an offset: the number of comments before the page.
+    If the cursor is an integer, it is an offset: the number of comments before the page.
 
     Raises:
         errors.BadInput: the limit is outside 1 to `MAX_LIMIT`, a parent was given with a flat order
