@@ -116,7 +116,7 @@ class NewVote(parameters.Request, frozen=True):
 
 
 class NewSubscription(parameters.Request, frozen=True):
-    """A request for mail about new comments in a thread, or replies to the caller's comments."""
+    """A request for mail about a thread's new comments, or about replies to the caller."""
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
     thread: bool = False

@@ -67,7 +67,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class _Shape(NamedTuple):
-    """The cache key of a page without its coding, the page's type and, for JSON, its members."""
+    """A page's cache key without the coding, its content type and, for JSON, its members."""
 
     key: str
     content_type: str = _JSON
