@@ -190,7 +190,7 @@ def count(name: records.SetName) -> int:
 
 
 def count_within(name: records.SetName, *, after: str = "") -> int:
-    """Count the ids in a set that come after an id, like `count`, but inside a snapshot.
+    """Inside a snapshot, count the ids in a set that come after an id.
 
     The function also reads the segment that contains the place of `after`.
     """

@@ -93,7 +93,7 @@ def sum_writes(
 
 
 class _WritesWithRows(NamedTuple):
-    """The writes of sums, the number of rows that were read for them, and the rows of websites."""
+    """The writes that add sums, the number of rows that they read, and the rows of websites."""
 
     writes: ownership.Writes
     rows: int

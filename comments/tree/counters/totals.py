@@ -14,7 +14,7 @@ from comments.store.memory import commit_counts
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import thread_counts
 
-FEW = 2  # Threads whose own counters cost at most as many reads as the rows for many threads.
+FEW = 2  # Up to this many threads are read from their own counters, which takes no more reads.
 
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
