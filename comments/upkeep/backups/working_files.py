@@ -31,7 +31,7 @@ def working_file(path: Path, ending: str) -> Iterator[Path]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove working files of processes that have ended from the folder of a file."""
+    """Remove a file's working files if the processes that made them have ended."""
     for file in _files_beginning_with(path):
         match = _NAME.match(file.name, len(path.name))
         if match and not _is_running(int(match[1])):
