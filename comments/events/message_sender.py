@@ -14,7 +14,6 @@ import dataclasses
 import enum
 import functools
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +28,6 @@ from comments.store.memory import per_process
 _log = logging.getLogger("flatthread")
 
 OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # Used for webhooks and identity providers.
-SWEEP_EVERY = 30.0  # Seconds between two rounds if this process has no new messages.
 THREADS = 8  # Number of threads in a round; an attempt takes at most ten seconds.
 TURN = 5.0  # Seconds for which a thread serves one queue before it turns to the next.
 QUEUES = 200  # Maximum number of queues per read.
@@ -183,69 +181,6 @@ class _Server:
             message_queue.postpone(message.id, outcome.reason, now=now, pause=pause)
         _log.warning("Message %s failed: %s", message.id, outcome.reason)
         return SendingCounts(failed=1)
-
-
-class Messenger:
-    """The sending thread of a process.
-
-    This thread is separate from other background work because recipients may be slow.
-
-    Args:
-        store: the store that contains the messages.
-        now: returns the current time.
-        first: seconds until the thread looks for messages from other processes, unless it is nudged
-            earlier.
-        reach: makes the channels.
-    """
-
-    def __init__(
-        self,
-        store: connection.Store,
-        now: Callable[[], datetime],
-        *,
-        first: float = 0.0,
-        reach: Reach = channels,
-    ) -> None:
-        self._store = store
-        self._now = now
-        self._reach = reach
-        self._first = first
-        self._is_open = True
-        self._there_is_more = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="messenger", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread.
-
-        Call this method in the serving process, because threads do not survive a fork.
-        """
-        self._thread.start()
-
-    def nudge(self) -> None:
-        """Wake up the thread because there may be messages."""
-        self._there_is_more.set()
-
-    def stop(self, seconds: float) -> bool:
-        """Stop after the current attempts; return whether that took at most `seconds`."""
-        self._is_open = False
-        self.nudge()
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        self._there_is_more.wait(self._first)
-        with self._store.context():
-            while self._is_open:
-                self._there_is_more.clear()
-                self._serve()
-                self._there_is_more.wait(SWEEP_EVERY)
-
-    def _serve(self) -> None:
-        try:
-            while self._is_open and serve(self._now, reach=self._reach).told:
-                pass  # Serve messages that became due in the meantime.
-        except Exception as error:  # noqa: BLE001 - the next round follows soon
-            _report("pending messages", error)
 
 
 def _report(what: str, error: Exception) -> None:

@@ -2,9 +2,8 @@
 
 This module owns the timing. The worker handles its own process's changes within moments. At
 intervals (`LOOK_EVERY`, `SWEEP_EVERY`), the worker searches for work that other processes left. The
-worker starts after the fork. It also starts three more threads: one for messages (`message_sender`)
-and one for mail (`mail_worker`), because recipients can be slow, and one for uploaded files
-(`upload_worker`), because an import takes minutes.
+worker starts after the fork. It also starts three more threads, for messages, for mail and for
+uploaded files (`worker_threads`).
 
 No failure ends the worker. `stop` waits until the current step has ended.
 """
@@ -19,10 +18,8 @@ from datetime import UTC, datetime
 from comments import errors
 from comments.events import backlog, dispatcher, message_sender, outbox
 from comments.limits import usage
-from comments.notifications import mail_worker
 from comments.store import connection
-from comments.transfer.uploads import upload_worker
-from comments.upkeep import scheduler
+from comments.upkeep import scheduler, worker_threads
 from comments.upkeep.backups import backup_process
 from comments.upkeep.integrity import thread_audit
 
@@ -68,11 +65,11 @@ class BackgroundWorker:
             store,
             lambda: scheduler.Scheduler(clock=waiting.clock, handlers=handlers, reach=reach),
         )
-        self._messenger = message_sender.Messenger(
+        self._messenger = worker_threads.MessageThread(
             store, self._upkeep.now, first=first, reach=self._upkeep.reach
         )
-        self._postman = mail_worker.MailThread(store, self._upkeep.handlers, self._upkeep.now)
-        uploads = upload_worker.UploadThread(store, secret, self._upkeep.now)
+        self._postman = worker_threads.MailThread(store, self._upkeep.handlers, self._upkeep.now)
+        uploads = worker_threads.UploadThread(store, secret, self._upkeep.now)
         self._others = (self._messenger, self._postman, uploads)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
@@ -150,7 +147,7 @@ class BackgroundWorker:
                 usage.settle(now=self._upkeep.now())
                 self._next_sweep = self._backlog.clock() + SWEEP_EVERY
                 due = dispatcher.overdue_ids(
-                    now=self._upkeep.now(), limit=dispatcher.SWEPT + mail_worker.MOST
+                    now=self._upkeep.now(), limit=dispatcher.SWEPT + worker_threads.MOST_MAIL
                 )
                 if self._hand_out(due) == dispatcher.SWEPT:
                     self._next_sweep = self._backlog.clock()  # More events may be due.

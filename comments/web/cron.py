@@ -22,7 +22,7 @@ import flask
 from comments import config, errors
 from comments.limits import usage
 from comments.transfer.importing import import_undo
-from comments.transfer.uploads import upload_worker
+from comments.transfer.uploads import upload_steps
 from comments.upkeep import scheduler, wiring
 from comments.upkeep.integrity import thread_audit
 from comments.web.http import context
@@ -71,7 +71,7 @@ def upkeep() -> flask.Response:
         done = process.compact_and_clear(names, time.sleep)
         thread_audit.check_threads(context.settings().audit_reads, now=datetime.now(UTC))
     scheduler.settle_counters(datetime.now(UTC))
-    upload_worker.go_on(context.settings().secret, lambda: datetime.now(UTC))
+    upload_steps.go_on(context.settings().secret, lambda: datetime.now(UTC))
     import_undo.finish(now=datetime.now(UTC))
     usage.settle(now=datetime.now(UTC))
     response = flask.jsonify(folded=done.compacted, cleared=done.cleared, waiting=done.waiting)

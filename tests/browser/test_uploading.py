@@ -11,8 +11,7 @@ from playwright.sync_api import expect
 
 from comments.store import connection
 from comments.transfer.importing import import_journal, import_undo
-from comments.transfer.uploads import upload_worker
-from comments.upkeep import scheduler
+from comments.upkeep import scheduler, worker_threads
 from tests.browser.conftest import OpenTab, Tab, Website
 from tests.browser.test_admin_console import sign_in
 from tests.support.html import accessibility
@@ -30,7 +29,7 @@ PHONE = {"width": 360, "height": 740}
 @pytest.fixture
 def worker(open_store: connection.Store) -> Iterator[None]:
     """Run the thread that works on uploads, as each serving process does."""
-    thread = upload_worker.UploadThread(open_store, SECRET, lambda: datetime.now(UTC))
+    thread = worker_threads.UploadThread(open_store, SECRET, lambda: datetime.now(UTC))
     thread.start()
     yield
     assert thread.stop(60.0)

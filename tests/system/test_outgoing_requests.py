@@ -26,7 +26,7 @@ from comments.notifications import double_opt_in, subscriptions
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.upkeep import scheduler, wiring
+from comments.upkeep import scheduler, wiring, worker_threads
 from tests.support import loopback_servers, programs
 from tests.support.histories import counter_oracle
 from tests.support.loopback_servers import Receiver
@@ -258,7 +258,7 @@ def test_people_post_and_read_while_a_receiver_hangs(outgoing: OutgoingService) 
         over.wait(programs.PATIENCE)
 
     outgoing.told.then = hang
-    messenger = message_sender.Messenger(outgoing.store, lambda: datetime.now(UTC))
+    messenger = worker_threads.MessageThread(outgoing.store, lambda: datetime.now(UTC))
     messenger.start()
     try:
         outgoing.post(body="first")

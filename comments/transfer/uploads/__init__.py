@@ -1,7 +1,7 @@
 """Import files that owners upload in the admin console.
 
-`upload_store` stores the uploaded file and its progress, `upload_steps` checks and imports it, and
-`upload_worker` runs these steps in a thread of a serving process.
+`upload_store` stores the uploaded file and its progress, and `upload_steps` checks and imports it,
+in a thread of a serving process.
 
 Nothing is imported before an owner has seen the report about the file and confirmed it. Any process
 with an upload worker can continue an upload. The file is encrypted in the store. The file is

@@ -46,6 +46,21 @@ class Stopped(Exception):
     """The process is ending; another process will continue the upload."""
 
 
+def go_on(secret: str, now: Clock, is_open: Callable[[], bool] = lambda: True) -> None:
+    """Work on all uploads that no other process works on, and delete old uploads and copies."""
+    try:
+        working_folder.remove_leftovers()
+        for site in upload_store.waiting_sites(now()):
+            do_next_step(site, secret, clock=now, is_open=is_open)
+        upload_store.expire(now())
+    except Stopped:
+        pass
+    except errors.Overloaded as error:
+        _log.warning("Working on an uploaded file failed and will be retried: %s", error)
+    except Exception:  # noqa: BLE001 - the next round tries again
+        _log.exception("Working on an uploaded file failed and will be retried")
+
+
 def do_next_step(
     site: str, secret: str, *, clock: Clock = _now, is_open: Callable[[], bool] = lambda: True
 ) -> bool:

@@ -23,7 +23,7 @@ from comments.events import (
 )
 from comments.posting import own_comment
 from comments.store import connection, transactions
-from comments.upkeep import background_worker, wiring
+from comments.upkeep import background_worker, wiring, worker_threads
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
 from tests.support.outside import webhook_site
@@ -264,12 +264,12 @@ def test_a_worker_sends_soon_after_the_commit_and_stops(
     heard = [threading.Event() for _ in hooked]
     for each, event in zip(hooked, heard, strict=True):
         each.then = lambda _, event=event: event.set()  # type: ignore[misc]
-    worker = background_worker.BackgroundWorker(open_store, first=message_sender.SWEEP_EVERY)
+    worker = background_worker.BackgroundWorker(open_store, first=worker_threads.MESSAGES_EVERY)
     worker.start()
     try:
         sample_threads.post(site, "text")
         # The commit notifies the worker, so the worker sends long before its next sweep.
-        assert all(event.wait(message_sender.SWEEP_EVERY / 2) for event in heard)
+        assert all(event.wait(worker_threads.MESSAGES_EVERY / 2) for event in heard)
     finally:
         assert worker.stop(60)
 

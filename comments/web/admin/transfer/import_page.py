@@ -15,7 +15,8 @@ from comments.events import audit_log
 from comments.transfer.checking import page_mapping
 from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal
-from comments.transfer.uploads import upload_store, upload_worker
+from comments.transfer.uploads import upload_store
+from comments.upkeep import worker_threads
 from comments.web.admin import admin_queries, site_visit
 from comments.web.admin.transfer import export_page
 from comments.web.http.decode import forms, query_strings
@@ -55,7 +56,7 @@ def decide(site_id: str) -> flask.Response:
         _carry_out(visit, sent.act, sent.upload, mapping)
     except errors.Conflict:
         return site_visit.redirect_with_notice(visit, "imports", "changed")
-    upload_worker.nudge()
+    worker_threads.nudge_uploads()
     return signed_in.redirect_to(f"admin/sites/{site.id}/imports")
 
 

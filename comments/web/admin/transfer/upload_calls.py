@@ -7,7 +7,8 @@ import flask
 from comments import errors
 from comments.domain.moderation import roles
 from comments.transfer.importing import import_journal
-from comments.transfer.uploads import upload_store, upload_worker
+from comments.transfer.uploads import upload_store
+from comments.upkeep import worker_threads
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http import problems
 from comments.web.http.decode import forms, query_strings
@@ -56,7 +57,7 @@ def finish(site_id: str) -> flask.Response:
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.FinishedUploadForm)
     upload_store.finish(visit.site.id, sent.upload, now=datetime.now(UTC))
-    upload_worker.nudge()
+    worker_threads.nudge_uploads()
     return flask.jsonify(state=upload_store.UploadState.CHECKING.value)
 
 

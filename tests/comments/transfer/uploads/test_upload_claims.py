@@ -14,7 +14,7 @@ from comments.store import connection, reads
 from comments.store.models import schema
 from comments.transfer.checking import checked_import, import_batches
 from comments.transfer.importing import import_process, import_writer
-from comments.transfer.uploads import upload_steps, upload_store, upload_worker
+from comments.transfer.uploads import upload_steps, upload_store
 from comments.transfer.uploads.upload_store import UploadState
 from tests.support import programs, stored_state
 from tests.support.importing.samples import flatthread as samples
@@ -34,7 +34,7 @@ def test_a_process_that_ends_leaves_the_upload_to_another(
         upload_steps.do_next_step("garden", SECRET, clock=clock, is_open=lambda: not rows())
     assert 0 < len(rows()) < COUNT
     assert current("garden").claimed is None
-    upload_worker.go_on(SECRET, clock)
+    upload_steps.go_on(SECRET, clock)
     assert len(rows()) == COUNT
     assert current("garden").state is UploadState.DONE
 

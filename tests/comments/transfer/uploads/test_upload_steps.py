@@ -18,9 +18,9 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.transfer.checking import checked_import, import_batches
 from comments.transfer.importing import import_journal, import_undo
-from comments.transfer.uploads import upload_steps, upload_store, upload_worker, working_folder
+from comments.transfer.uploads import upload_steps, upload_store, working_folder
 from comments.transfer.uploads.upload_store import Failure, UploadState
-from comments.upkeep import scheduler
+from comments.upkeep import scheduler, worker_threads
 from datastore_emulator import inprocess
 from tests.support import datastores, dying_programs, programs, stored_state
 from tests.support.importing.uploading import COUNT, Clock, checked, confirm, current, sent
@@ -129,7 +129,7 @@ def test_an_unexpected_error_ends_the_upload_and_is_logged(
 ) -> None:
     finished("garden", file, clock)
     monkeypatch.setattr(checked_import, "plan", lambda *_, **__: 1 / 0)
-    upload_worker.go_on(SECRET, clock)
+    upload_steps.go_on(SECRET, clock)
     assert current("garden").failure == Failure.ERROR
     assert "ZeroDivisionError" in caplog.text
 
@@ -151,7 +151,7 @@ def test_a_discarded_upload_ends_its_check_and_delays_no_other_site(
         return plan(*args, **given)
 
     monkeypatch.setattr(checked_import, "plan", slow)
-    upload_worker.go_on(SECRET, clock)
+    upload_steps.go_on(SECRET, clock)
     assert upload_store.get("garden") is None
     assert current("later").state is UploadState.CHECKED
     assert not caplog.records
@@ -174,11 +174,11 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 def test_the_thread_works_when_it_is_nudged_and_stops_when_it_is_told(
     store: connection.Store, garden: records.Site, file: bytes, clock: Clock
 ) -> None:
-    thread = upload_worker.UploadThread(store, SECRET, clock)
+    thread = worker_threads.UploadThread(store, SECRET, clock)
     thread.start()
     try:
         finished("garden", file, clock)
-        upload_worker.nudge()
+        worker_threads.nudge_uploads()
         programs.wait_until(lambda: current("garden").state is UploadState.CHECKED)
     finally:
         assert thread.stop(programs.PATIENCE)
@@ -200,7 +200,7 @@ def _go_on(minutes: int, temporary: str = "") -> None:
     clock = Clock()
     clock.advance(minutes=minutes)
     import_batches.BATCH = 4
-    upload_worker.go_on(SECRET, clock)
+    upload_steps.go_on(SECRET, clock)
 
 
 @pytest.mark.slow

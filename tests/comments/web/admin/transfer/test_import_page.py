@@ -14,7 +14,7 @@ from comments.events import audit_log
 from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.transfer.importing import import_journal, import_undo
-from comments.transfer.uploads import upload_store, upload_worker
+from comments.transfer.uploads import upload_steps, upload_store
 from comments.transfer.uploads.upload_store import UploadState
 from comments.upkeep import scheduler
 from tests.support.html import html_validator
@@ -59,7 +59,7 @@ def send(owner: Desk, data: bytes, name: str = "old <blog>.xml", *, desk: str = 
 
 
 def work() -> None:
-    upload_worker.go_on(SECRET, lambda: datetime.now(UTC))
+    upload_steps.go_on(SECRET, lambda: datetime.now(UTC))
 
 
 def status(owner: Desk) -> dict[str, object]:
