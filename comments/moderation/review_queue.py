@@ -1,17 +1,12 @@
-"""List comments and threads for moderators.
+"""List a site's comments for moderators, by status, author and words, newest first.
 
-There are three listings. The first contains a site's comments by status, author and words, newest
-first. The second contains a site's threads, by activity and words or by creation. The third
-contains one thread with comments of every status. The caller must have checked that the reader is
-allowed to see the whole site.
+The caller must have checked that the reader is allowed to see the whole site. `thread_list` lists
+threads.
 
 The number of reads per page has an upper limit, which does not depend on the size of the site.
 Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads. Its cursor
 continues after the last one examined, in the order of creation time, revision and id. A comment is
 listed twice only if it changes between two pages and other comments were created at the same time.
-A thread with a new comment moves to the front of the list by activity, so later pages do not list
-it. The list by activity contains a thread of an older release only after an upgrade has stored the
-thread's activity.
 """
 
 import dataclasses
@@ -34,7 +29,7 @@ LONGEST_TEXT = 100  # Maximum number of characters in a search text.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
 
 T = TypeVar("T")
-_Position = tuple[datetime, int, str]
+Position = tuple[datetime, int, str]
 _Where = tuple[tuple[str, str, object], ...]
 
 
@@ -53,7 +48,7 @@ class QueueFilter:
         Raises:
             errors.BadInput: the text is longer than `LONGEST_TEXT`.
         """
-        _check_text(self.text)
+        check_text(self.text)
 
     @property
     def label(self) -> str:
@@ -94,51 +89,6 @@ class QueuePage:
     back_to: datetime | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ThreadFilter:
-    """A query for a site's threads, optionally with words that their title or address contains."""
-
-    site: str
-    text: str = ""
-
-    def __post_init__(self) -> None:
-        """Check the length of the search text.
-
-        Raises:
-            errors.BadInput: the text is longer than `LONGEST_TEXT`.
-        """
-        _check_text(self.text)
-
-    @property
-    def label(self) -> str:
-        """Return the label that binds a cursor to this listing."""
-        return cursors.label("docket-active", self.site, self.text)
-
-    def matches(self, thread: records.Thread) -> bool:
-        """Return whether a thread matches. Ignore schemes, which thread ids do not contain."""
-        wanted = self.text.casefold()
-        address = wanted.partition("://")[2] or wanted
-        return wanted in thread.title.casefold() or any(
-            address in text.casefold() for text in (thread.name.id, thread.url)
-        )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Threads:
-    """A page of threads, with the cursor that continues the list."""
-
-    threads: tuple[records.Thread, ...]
-    cursor: str | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ThreadExcerpt:
-    """A part of a thread in reading order, including unlisted comments, with the next cursor."""
-
-    cases: tuple[records.Case, ...]
-    cursor: str | None
-
-
 def page(
     wanted: QueueFilter, *, limit: int = PAGE, cursor: str | None = None, secret: str
 ) -> QueuePage:
@@ -148,108 +98,23 @@ def page(
         errors.BadInput: the limit is not between 1 and `MOST`.
         errors.BadCursor: the cursor is invalid or belongs to a different listing.
     """
-    _check_limit(limit)
-    after = None if cursor is None else _unseal(cursor, wanted.label, secret)
+    check_limit(limit)
+    after = None if cursor is None else unseal(cursor, wanted.label, secret)
     most = LOOKED_THROUGH if wanted.text or wanted.author else limit
     places = _places(wanted, after, most + 1)
-    matching, looked = _matching_rows(places[:most], limit, _read_cases, wanted.matches)
+    matching, looked = matching_rows(places[:most], limit, _read_cases, wanted.matches)
     last = places[looked - 1] if looked else None
     more = last is not None and looked < len(places)
     return QueuePage(
         tuple(matching),
-        _seal(last, wanted.label, secret) if more and last else None,
+        seal(last, wanted.label, secret) if more and last else None,
         last[0] if last else None,
     )
-
-
-def active_threads(
-    wanted: ThreadFilter, *, limit: int = PAGE, cursor: str | None = None, secret: str
-) -> Threads:
-    """Return a page of a site's threads, beginning with the newest comments.
-
-    Raises:
-        errors.BadInput: the limit is not between 1 and `MOST`.
-        errors.BadCursor: the cursor is invalid or belongs to a different listing.
-    """
-    _check_limit(limit)
-    after = None if cursor is None else _unseal(cursor, wanted.label, secret)
-    most = LOOKED_THROUGH if wanted.text else limit
-    places = _active(wanted.site, after, most + 1)
-    matching, looked = _matching_rows(places[:most], limit, _read_threads, wanted.matches)
-    more = 0 < looked < len(places)
-    return Threads(
-        tuple(matching), _seal(places[looked - 1], wanted.label, secret) if more else None
-    )
-
-
-def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> Threads:
-    """Return a page of a site's threads, beginning with the newest threads.
-
-    Raises:
-        errors.BadInput: the limit is not between 1 and `MOST`.
-        errors.BadCursor: the cursor is invalid or belongs to a different listing.
-    """
-    _check_limit(limit)
-    label = cursors.label("docket-threads", site)
-    where: _Where = (("site", "=", site),)
-    if cursor is None:
-        keys = _query_thread_ids(where, ("-created",), limit + 1)
-    else:
-        at, _, name = _unseal(cursor, label, secret)
-        tie = (("created", "=", at), ("__key__", ">", name))
-        keys = _query_thread_ids((*where, *tie), ("__key__",), limit + 1)
-        left = limit + 1 - len(keys)
-        keys += (
-            _query_thread_ids((*where, ("created", "<", at)), ("-created",), left) if left else []
-        )
-    rows = reads.get_multi([comment_rows.thread_key_of(key) for key in keys[:limit]])
-    there = [conversion.thread_record(row) for row in rows if row is not None]
-    begun = [row.created for row in rows if row is not None]
-    if len(keys) <= limit or not begun:
-        return Threads(tuple(there), None)
-    return Threads(tuple(there), _seal((begun[-1], 0, keys[limit - 1]), label, secret))
-
-
-def thread(
-    name: records.ThreadName, *, limit: int = PAGE, cursor: str | None = None, secret: str
-) -> ThreadExcerpt:
-    """Return a part of a thread in reading order, with comments of every status.
-
-    Raises:
-        errors.BadInput: the limit is not between 1 and `MOST`.
-        errors.BadCursor: the cursor is invalid or belongs to a different thread.
-        errors.CursorExpired: the thread has moved to another scheme since the cursor was made.
-    """
-    _check_limit(limit)
-    label = cursors.label("docket-thread", comment_rows.thread_key_name(name))
-    after, shape = "", None
-    if cursor is not None:
-        (after,), shape = cursors.unseal_with_shape(cursor, label, secret)
-    query = reads.Query(
-        "Comment",
-        where=(("thread", "=", comment_rows.thread_key_name(name)), ("sort_hash", ">", after)),
-        order=("sort_hash",),
-        limit=limit + 1,
-    )
-    cases = [conversion.case_from_message(message) for message in reads.fetch(query)]
-    if shape is not None and any(entry.comment.shape != shape for entry in cases):
-        raise errors.CursorExpired
-    if len(cases) <= limit:
-        return ThreadExcerpt(tuple(cases), None)
-    last = cases[limit - 1].comment
-    more = cursors.seal([last.sort_hash], label, secret, shape=last.shape)
-    return ThreadExcerpt(tuple(cases[:limit]), more)
 
 
 def newest(site: str, limit: int) -> list[str]:
     """Return the ids of a site's newest comments that are not retracted, newest first."""
     return [name for _, _, name in _places(QueueFilter(site, STATUSES), None, limit)]
-
-
-def read_thread(name: records.ThreadName) -> records.Thread | None:
-    """Read a thread; return None if the thread has no comments yet."""
-    row = reads.get(comment_rows.thread_key(name))
-    return None if row is None else conversion.thread_record(row)
 
 
 def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
@@ -268,7 +133,7 @@ def pending_cases(name: records.ThreadName) -> tuple[list[records.Case], bool]:
         ("status", "=", Status.PENDING.value),
     )
     query = reads.Query("Comment", where=where, limit=MOST + 1, keys_only=True)
-    known = cases([_name(message) for message in reads.fetch(query)])
+    known = cases([name_of(message) for message in reads.fetch(query)])
     # Check the status again, because a comment may have been decided since the index was read.
     held = [case for case in known.values() if case.comment.status is Status.PENDING]
     held.sort(key=lambda case: case.comment.sort_hash)
@@ -297,17 +162,19 @@ def standings(site: str, authors: Iterable[str]) -> Mapping[str, counter_rows.Nu
     return {author: counter_rows.numbers_of(row) for author, row in zip(ids, rows, strict=True)}
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Raise errors.BadInput if a search text is too long."""
     if len(text) > LONGEST_TEXT:
         raise errors.BadInput("q", "too-long", limit=LONGEST_TEXT)
 
 
-def _check_limit(limit: int) -> None:
+def check_limit(limit: int) -> None:
+    """Raise errors.BadInput if the number of rows per page is out of range."""
     if not 1 <= limit <= MOST:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
 
 
-def _places(wanted: QueueFilter, after: _Position | None, limit: int) -> list[_Position]:
+def _places(wanted: QueueFilter, after: Position | None, limit: int) -> list[Position]:
     """Return the positions of the newest comments after a position, merged from all scans."""
     positions = [place for where in wanted.scans() for place in _behind(where, after, limit)]
     positions.sort(key=lambda place: place[1:])
@@ -315,7 +182,7 @@ def _places(wanted: QueueFilter, after: _Position | None, limit: int) -> list[_P
     return positions[:limit]
 
 
-def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Position]:
+def _behind(where: _Where, after: Position | None, limit: int) -> list[Position]:
     """Return a scan's newest positions after a position, by time, then revision, then id."""
     # Datastore cannot compare tuples, so the remaining comments with the same revision and those
     # with the same creation time need separate range queries.
@@ -327,7 +194,7 @@ def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Positio
     query = reads.Query(
         "Comment", where=(*at, *tie), order=("__key__",), limit=limit, keys_only=True
     )
-    positions = [(moment, revision, _name(message)) for message in reads.fetch(query)]
+    positions = [(moment, revision, name_of(message)) for message in reads.fetch(query)]
     if len(positions) < limit:
         query = reads.Query(
             "Comment",
@@ -337,7 +204,7 @@ def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Positio
             limit=limit - len(positions),
         )
         positions += [
-            (moment, message.properties["revision"].integer_value, _name(message))
+            (moment, message.properties["revision"].integer_value, name_of(message))
             for message in reads.fetch(query)
         ]
     if len(positions) < limit:
@@ -345,7 +212,7 @@ def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Positio
     return positions
 
 
-def _query_comments(where: _Where, limit: int) -> list[_Position]:
+def _query_comments(where: _Where, limit: int) -> list[Position]:
     query = reads.Query(
         "Comment",
         where=where,
@@ -354,44 +221,16 @@ def _query_comments(where: _Where, limit: int) -> list[_Position]:
         limit=limit,
     )
     return [
-        (moment, message.properties["revision"].integer_value, _name(message))
+        (moment, message.properties["revision"].integer_value, name_of(message))
         for message in reads.fetch(query)
         if (moment := conversion.projected_time(message.properties["created"])) is not None
     ]
 
 
-def _active(site: str, after: _Position | None, limit: int) -> list[_Position]:
-    """Return the positions of the threads after a position, by activity and then by key."""
-    where: _Where = (("site", "=", site),)
-    if after is None:
-        return _query_threads(where, limit)
-    moment, _, name = after
-    tie = (("active", "=", moment), ("__key__", ">", name))
-    positions = [(moment, 0, key) for key in _query_thread_ids((*where, *tie), ("__key__",), limit)]
-    left = limit - len(positions)
-    return positions + (_query_threads((*where, ("active", "<", moment)), left) if left else [])
-
-
-def _query_threads(where: _Where, limit: int) -> list[_Position]:
-    query = reads.Query(
-        "Thread", where=where, order=("-active",), projection=("active",), limit=limit
-    )
-    return [
-        (moment, 0, _name(message))
-        for message in reads.fetch(query)
-        if (moment := conversion.projected_time(message.properties["active"])) is not None
-    ]
-
-
-def _query_thread_ids(where: _Where, order: tuple[str, ...], limit: int) -> list[str]:
-    query = reads.Query("Thread", where=where, order=order, limit=limit, keys_only=True)
-    return [_name(message) for message in reads.fetch(query)]
-
-
-def _matching_rows(
-    places: Sequence[_Position],
+def matching_rows(
+    places: Sequence[Position],
     limit: int,
-    read: Callable[[Sequence[_Position]], Iterable[T | None]],
+    read: Callable[[Sequence[Position]], Iterable[T | None]],
     has: Callable[[T], bool],
 ) -> tuple[list[T], int]:
     """Return the first rows that match, and the number of places examined to find them."""
@@ -405,12 +244,7 @@ def _matching_rows(
     return matching, looked
 
 
-def _read_threads(places: Sequence[_Position]) -> Iterator[records.Thread | None]:
-    for row in reads.get_multi([comment_rows.thread_key_of(name) for _, _, name in places]):
-        yield None if row is None else conversion.thread_record(row)
-
-
-def _read_cases(places: Sequence[_Position]) -> Iterator[records.Case | None]:
+def _read_cases(places: Sequence[Position]) -> Iterator[records.Case | None]:
     return _cases([comment_rows.comment_key(name) for _, _, name in places])
 
 
@@ -419,16 +253,19 @@ def _cases(keys: Sequence[schema.RowKey]) -> Iterator[records.Case | None]:
         yield None if message is None else conversion.case_from_message(message)
 
 
-def _name(message: Any) -> str:
+def name_of(message: Any) -> str:
+    """Return the name in the key of a row."""
     name: str = message.key.path[-1].name
     return name
 
 
-def _seal(place: _Position, label: str, secret: str) -> str:
+def seal(place: Position, label: str, secret: str) -> str:
+    """Return the cursor that continues a list after a position."""
     moment, revision, name = place
     return cursors.seal([moment.isoformat(), str(revision), name], label, secret)
 
 
-def _unseal(cursor: str, label: str, secret: str) -> _Position:
+def unseal(cursor: str, label: str, secret: str) -> Position:
+    """Return the position in a cursor; raise errors.BadCursor if the cursor is invalid."""
     moment, revision, name = cursors.unseal(cursor, label, secret)
     return datetime.fromisoformat(moment).astimezone(UTC), int(revision), name

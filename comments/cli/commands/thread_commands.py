@@ -12,7 +12,7 @@ from comments.cli.commands import compaction_commands, moderation_commands
 from comments.domain import decoders, records
 from comments.domain.counters import counting
 from comments.domain.text import tables
-from comments.moderation import review_queue, thread_overrides
+from comments.moderation import thread_list, thread_overrides
 from comments.notifications import follower_addresses, thread_followers
 from comments.reading import tree_table
 from comments.tree.counters import totals
@@ -82,7 +82,7 @@ def _threads(site_id: str) -> Iterator[_ListedThread]:
 
     cursor, secret = None, console.settings().secret
     while True:
-        page = review_queue.threads(site_id, limit=100, cursor=cursor, secret=secret)
+        page = thread_list.threads(site_id, limit=100, cursor=cursor, secret=secret)
         numbers = totals.of_threads([row.name for row in page.threads])
         for row, counted in zip(page.threads, numbers, strict=True):
             visible = counted.get(counting.LISTED, 0)

@@ -8,7 +8,7 @@ A scan begins with its Job row, which `begin` writes when a new release starts, 
 (`store_upgrade`). A new store needs no scan, so `note_new` marks all scans as finished.
 
 Until a scan reaches a row, the row is read in the form of the older release. The only effect is
-that the list of threads by activity does not contain such a row (`review_queue`).
+that the list of threads by activity does not contain such a row (`thread_list`).
 """
 
 import functools

@@ -10,7 +10,7 @@ Only a POST that `signed_in.protect` accepts can change data. Pages show an auth
 id and counts, but never an e-mail address or a network. A link leads to a page of this service, to
 one of the site's own origins (`thread_info.address`), or to the author's website, which is marked
 with `rel`. The target of a redirect after a form never comes from the request. The number of reads
-per page does not grow with the site (`review_queue`).
+per page does not grow with the site (`review_queue`, `thread_list`).
 """
 
 from comments.web.admin.pages import (

@@ -9,7 +9,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status, Verb
-from comments.moderation import decisions, review_queue
+from comments.moderation import decisions, review_queue, thread_list
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import conversion
@@ -146,7 +146,7 @@ def test_a_thread_lists_all_its_comments_in_reading_order(
     found: list[str] = []
     cursor = None
     while True:
-        run = review_queue.thread(
+        run = thread_list.thread(
             sample_threads.name_of(site), limit=3, cursor=cursor, secret=SECRET
         )
         found += [case.comment.body for case in run.cases]
@@ -174,7 +174,7 @@ def test_the_threads_of_a_site_are_listed_newest_first(
     found: list[str] = []
     cursor = None
     while True:
-        page = review_queue.threads("demo", limit=limit, cursor=cursor, secret=SECRET)
+        page = thread_list.threads("demo", limit=limit, cursor=cursor, secret=SECRET)
         found += [each.name.id for each in page.threads]
         cursor = page.cursor
         if cursor is None:
@@ -197,11 +197,11 @@ def test_threads_are_found_by_title_and_address_with_the_newest_comments_first(
             site, "x", thread=f"t{number}", now=sample_threads.START + timedelta(hours=number // 3),
             title="An odd one" if number % 2 else "Even", url=f"http://demo.example/t{number}",
         )  # fmt: skip
-    wanted = review_queue.ThreadFilter("demo", text)
+    wanted = thread_list.ThreadFilter("demo", text)
     found: list[str] = []
     cursor, pages = None, 0
     while pages == 0 or cursor:
-        page = review_queue.active_threads(wanted, limit=limit, cursor=cursor, secret=SECRET)
+        page = thread_list.active_threads(wanted, limit=limit, cursor=cursor, secret=SECRET)
         found += [each.name.id for each in page.threads]
         assert len(page.threads) <= limit
         cursor, pages = page.cursor, pages + 1
@@ -221,16 +221,16 @@ def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case])
         with pytest.raises(errors.BadCursor):
             review_queue.page(other, cursor=cursor, secret=SECRET)
     with pytest.raises(errors.BadCursor):
-        review_queue.threads("demo", cursor=cursor, secret=SECRET)
+        thread_list.threads("demo", cursor=cursor, secret=SECRET)
     for text in ("", "x"):
         with pytest.raises(errors.BadCursor):
-            review_queue.active_threads(
-                review_queue.ThreadFilter("demo", text), cursor=cursor, secret=SECRET
+            thread_list.active_threads(
+                thread_list.ThreadFilter("demo", text), cursor=cursor, secret=SECRET
             )
     with pytest.raises(errors.BadInput, match="q: too-long"):
-        review_queue.ThreadFilter("demo", "x" * 101)
+        thread_list.ThreadFilter("demo", "x" * 101)
     with pytest.raises(errors.BadCursor):
-        review_queue.thread(records.ThreadName("demo", "t0"), cursor=cursor, secret=SECRET)
+        thread_list.thread(records.ThreadName("demo", "t0"), cursor=cursor, secret=SECRET)
     for limit in (0, 101):
         with pytest.raises(errors.BadInput):
             review_queue.page(review_queue.QueueFilter("demo"), limit=limit, secret=SECRET)

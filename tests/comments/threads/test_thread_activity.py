@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments.domain import records
-from comments.moderation import review_queue
+from comments.moderation import thread_list
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.threads import activity
@@ -37,7 +37,7 @@ def _active(name: records.ThreadName = PAGE) -> datetime | None:
 
 
 def _listed(text: str = "") -> list[str]:
-    found = review_queue.active_threads(review_queue.ThreadFilter("demo", text), secret=SECRET)
+    found = thread_list.active_threads(thread_list.ThreadFilter("demo", text), secret=SECRET)
     return [each.name.id for each in found.threads]
 
 

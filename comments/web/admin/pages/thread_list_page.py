@@ -7,7 +7,7 @@ import flask
 from comments import errors
 from comments.domain import records
 from comments.domain.counters import counting
-from comments.moderation import review_queue, thread_overrides
+from comments.moderation import thread_list, thread_overrides
 from comments.moderation.policy import policy_changes, rulebook
 from comments.threads import thread_info
 from comments.tree.counters import totals
@@ -23,8 +23,8 @@ def index(site_id: str) -> flask.Response:
     """List the threads with their counts, starting with the most recently commented ones."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.ThreadsQuery)
-    page = review_queue.active_threads(
-        review_queue.ThreadFilter(visit.site.id, query.q.strip()),
+    page = thread_list.active_threads(
+        thread_list.ThreadFilter(visit.site.id, query.q.strip()),
         cursor=query.start,
         secret=site_visit.settings().secret,
     )
@@ -49,7 +49,7 @@ def show(site_id: str) -> flask.Response:
         return report
     name = records.ThreadName(visit.site.id, thread)
     about = _stored_thread(name)
-    page = review_queue.thread(name, cursor=query.start, secret=site_visit.settings().secret)
+    page = thread_list.thread(name, cursor=query.start, secret=site_visit.settings().secret)
     return site_visit.page(
         "discussion.html",
         visit,
@@ -116,7 +116,7 @@ def entitle(site_id: str) -> flask.Response:
 
 def _stored_thread(name: records.ThreadName) -> records.Thread:
     # Bypass the cache, which can be a minute old: the thread may have been locked in the meantime.
-    row = review_queue.read_thread(name)
+    row = thread_list.read_thread(name)
     if row is None:
         raise errors.NotFound("thread", name.id)
     return row

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from comments.domain import records
-from comments.moderation import review_queue
+from comments.moderation import thread_list
 from comments.moderation.classifiers import registration
 from comments.moderation.policy import policy_changes, rulebook, rules
 from comments.sites import site_settings
@@ -46,7 +46,7 @@ def settled(site: records.Site, owner: Desk) -> None:
 
 
 def _state() -> tuple[Any, ...]:
-    return site_settings.get("demo"), rulebook.from_store("demo"), review_queue.read_thread(THREAD)
+    return site_settings.get("demo"), rulebook.from_store("demo"), thread_list.read_thread(THREAD)
 
 
 @pytest.mark.usefixtures("settled")
