@@ -56,7 +56,7 @@ from comments.web.http import (
 from comments.web.http.decode import paths
 from comments.web.mailed import moderation_link_page, subscription_page
 from comments.web.rendering import page_text
-from comments.web.service import example_pages, service_pages
+from comments.web.service import example_pages, monitoring, service_pages
 from comments.web.sign_in import (
     account_pages,
     login_code_page,
@@ -86,6 +86,7 @@ _BLUEPRINTS = (
     statistics_calls.blueprint,
     openapi.blueprint,
     service_pages.blueprint,
+    monitoring.blueprint,
     example_pages.blueprint,
     embed.blueprint,
     plain_posting.blueprint,

@@ -42,9 +42,9 @@ _NUMBERS = {
 # App Engine's GAE_ENV and GAE_SERVICE and Cloud Run's K_SERVICE are also read.
 _TEXTS = """
     BACKUP_AT BACKUP_DIR DATASTORE DATASTORE_DATABASE DATASTORE_EMULATOR_HOST DATASTORE_NAMESPACE
-    DATASTORE_PROJECT_ID DATA_GROUP FLATTHREAD_DATA GOOGLE_CLOUD_PROJECT HOSTS MAIL_FROM PUBLIC_URL
-    SECRET SECRET_OLD SMTP_CA_FILE SMTP_URL SORT_HASH_DIGITS SORT_HASH_LEVELS SORT_HASH_WIDTH
-    TASKS_QUEUE TASKS_SECRET
+    DATASTORE_PROJECT_ID DATA_GROUP FLATTHREAD_DATA GOOGLE_CLOUD_PROJECT HOSTS MAIL_FROM
+    METRICS_TOKEN PUBLIC_URL SECRET SECRET_OLD SMTP_CA_FILE SMTP_URL SORT_HASH_DIGITS
+    SORT_HASH_LEVELS SORT_HASH_WIDTH TASKS_QUEUE TASKS_SECRET
 """
 NAMES = frozenset((*_NUMBERS, *_TEXTS.split()))
 _DATA_FILE = "flatthread.db"
@@ -83,6 +83,7 @@ class Settings:
     on_cloud_run: bool = False
     tasks_secret: str = ""
     tasks_queue: str = ""
+    metrics_token: str = ""
     service: str = ""
     smtp: setting_values.Smtp | None = None
     smtp_ca_file: str = ""
@@ -195,6 +196,7 @@ def load(
         on_app_engine=bool(source.get("GAE_ENV")),
         on_cloud_run=bool(source.get("K_SERVICE")),
         tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
+        metrics_token=setting_values.long_enough("METRICS_TOKEN", values.get("METRICS_TOKEN", "")),
         tasks_queue=setting_values.queue(values.get("TASKS_QUEUE", "")),
         service=source.get("GAE_SERVICE", ""),
         smtp=setting_values.smtp(values),

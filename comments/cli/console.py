@@ -227,11 +227,6 @@ class Group(flask.cli.AppGroup):
         return declare
 
 
-def quantity(number: int | str, noun: str) -> str:
-    """Write a number with its noun: "1 thread", "2 threads"."""
-    return f"{number} {noun}" if f"{number}" == "1" else f"{number} {noun}s"
-
-
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
     """Report an error of this service or of a file in one line, and exit with code 1."""

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from comments.cli import console
 from comments.domain.text import shown_values
+from comments.domain.text.shown_values import quantity
 
 verbose = click.option("--verbose", is_flag=True, help="Show each one, not only each kind.")
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
@@ -65,9 +65,9 @@ class DifferenceReport:
             return
         for kind, count in {} if self._verbose else self._counts.items():
             click.echo(f"{kind}: {count}, for example {self._examples[kind].line}")
-        click.echo(f"{console.quantity(self.total - self.left, self._noun)} {done}.")
+        click.echo(f"{quantity(self.total - self.left, self._noun)} {done}.")
         if self.left:
-            click.echo(f"{console.quantity(self.left, self._noun)} cannot be repaired.")
+            click.echo(f"{quantity(self.left, self._noun)} cannot be repaired.")
 
     def _document(self, done: str) -> dict[str, Any]:
         kinds = [

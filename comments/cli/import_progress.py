@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comments.cli import console
+from comments.domain.text.shown_values import quantity
 from comments.transfer.importing import time_left
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ class _Lines:
 
     def _line(self, now: float) -> str:
         if self._total is None:
-            return console.quantity(f"{self._done:,}", self._noun)
+            return quantity(f"{self._done:,}", self._noun)
         done = min(self._done, self._total)
-        parts = console.quantity(f"{self._total:,}", self._noun)
+        parts = quantity(f"{self._total:,}", self._noun)
         line = f"{done:,} of {parts} ({time_left.percent(done, self._total)}%)"
         left = time_left.seconds(done, self._total, now - self._began)
         if left is None:
             return line
         number, unit = time_left.round_seconds(left)
-        return f"{line}, about {console.quantity(number, unit)} left"
+        return f"{line}, about {quantity(number, unit)} left"

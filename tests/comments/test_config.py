@@ -201,6 +201,7 @@ CHANGES = {
     "SORT_HASH_LEVELS": ("3", "scheme"),
     "SORT_HASH_WIDTH": ("3", "scheme"),
     "TASKS_QUEUE": ("projects/p/locations/l/queues/q", "tasks_queue"),
+    "METRICS_TOKEN": ("a token of sixteen", "metrics_token"),
     "TASKS_SECRET": ("yet another sixteen", "tasks_secret"),
     "FOLLOWS_PER_NETWORK": ("7", "follows_per_network"),
     "VOTERS_PER_NETWORK": ("3", "voters_per_network"),

@@ -241,6 +241,9 @@ ROWS = [
     Row("GET", "/examples", {}, 200),
     Row("GET", "/examples/<example>", {}, 200),
     Row("GET", "/healthz", {}, 200),
+    # Only a monitoring system with METRICS_TOKEN may read these.
+    Row("GET", "/metrics", {}, 404),
+    Row("GET", "/metrics.json", {}, 404),
     Row("GET", "/widget/<name>", {}, 200),
     Row("GET", f"{API}/openapi.json", {}, 200),
     Row("GET", f"{SITE}/comments", {}, 200, query=T),
@@ -454,6 +457,7 @@ ROWS += [
     Row("GET", f"{DESK}/imports/status", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/turnstile", {**DECIDE, "moderator": 403}, 403, form={"act": "remove"}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
+    Row("POST", "/admin/health/check", {"owner": 200}, 403, form={}),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),
 ]  # fmt: skip
 

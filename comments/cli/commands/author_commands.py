@@ -13,6 +13,7 @@ from comments import errors
 from comments.accounts import accounts, identities
 from comments.cli import console
 from comments.domain.ids import author_ids
+from comments.domain.text.shown_values import quantity
 from comments.notifications import double_opt_in, reader_follows
 from comments.store.models import comment_rows
 from comments.transfer import personal_data
@@ -53,7 +54,7 @@ def _erase(who: str, *, yes: bool) -> None:
         if step.is_done:
             break
     reader_follows.erase(author_id)
-    erased = console.quantity(comments, "comment"), console.quantity(votes, "vote")
+    erased = quantity(comments, "comment"), quantity(votes, "vote")
     click.echo(f"Erased {' and '.join(erased)}.")
 
 
@@ -82,6 +83,6 @@ def forget(address: str) -> None:
     author data.
     """
     ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
-    click.echo(f"Ended {console.quantity(ended, 'subscription')} and erased the address.")
+    click.echo(f"Ended {quantity(ended, 'subscription')} and erased the address.")
     if accounts.by_identity(identities.of_address(address), console.settings().secret) is not None:
         click.echo(f"An account uses this address. To erase it, run `author erase {address}`.")

@@ -10,6 +10,7 @@ import flask
 
 from comments import config, errors
 from comments.cli import console
+from comments.domain.text.shown_values import quantity
 from comments.upkeep.backups import nightly_backup, store_backup, store_restore
 
 _NICE = 10  # Increase of a nightly backup's nice value; a higher value means a lower priority.
@@ -83,9 +84,9 @@ def _nightly(settings: "config.Settings") -> None:
 
 def _backup_line(made: "store_backup.Backup") -> str:
     return (
-        f"Backed up {console.quantity(f'{made.entities:,}', 'row')} to {made.path} "
+        f"Backed up {quantity(f'{made.entities:,}', 'row')} to {made.path} "
         f"({_size(made.size)}), and checked the file and "
-        f"{console.quantity(made.threads, 'thread')}."
+        f"{quantity(made.threads, 'thread')}."
     )
 
 
@@ -131,7 +132,7 @@ def _with_new_secret() -> "config.Settings":
 
 def _restore_lines(restored: "store_restore.Restored") -> list[str]:
     manifest, repeated = restored.manifest, restored.repeated
-    rows = console.quantity(f"{sum(manifest.kinds.values()):,}", "row")
+    rows = quantity(f"{sum(manifest.kinds.values()):,}", "row")
     lines = [f"Restored {rows} as of {manifest.created:%Y-%m-%d %H:%M:%S} UTC."]
     if restored.kept is not None:
         lines.append(
@@ -146,16 +147,16 @@ def _restore_lines(restored: "store_restore.Restored") -> list[str]:
     else:
         lines.append(
             f"Deleted again, as in the replaced store: "
-            f"{console.quantity(repeated.comments, 'comment')}, "
-            f"{console.quantity(repeated.accounts, 'account')}, "
-            f"{console.quantity(repeated.subscriptions, 'subscription')}."
+            f"{quantity(repeated.comments, 'comment')}, "
+            f"{quantity(repeated.accounts, 'account')}, "
+            f"{quantity(repeated.subscriptions, 'subscription')}."
         )
     lines.append(
         "All sessions and one-time links have ended. Owners and moderators must sign in again."
     )
     if restored.held:
         lines.append(
-            f"Turned {console.quantity(restored.held, 'pending message')} into dead letters, "
+            f"Turned {quantity(restored.held, 'pending message')} into dead letters, "
             "because the service has probably sent them since. `delivery dead` lists them."
         )
     return lines

@@ -9,6 +9,7 @@ import click
 from comments import errors
 from comments.cli import console
 from comments.domain import records
+from comments.domain.text.shown_values import quantity
 from comments.events import backlog
 from comments.reading.compaction import compactor
 from comments.upkeep import background_worker, scheduler
@@ -46,7 +47,7 @@ def threads(site_id: str | None, thread: str | None) -> list[records.ThreadName]
 
 def report(verb: str, done: "scheduler.RoundSummary") -> None:
     """Print the number of threads that were compacted, and what is left to do."""
-    threads = console.quantity(done.compacted, "thread")
+    threads = quantity(done.compacted, "thread")
     click.echo(f"{verb} {threads}; {done.waiting} still to be cleaned up.")
     if done.waiting:
         click.echo(

@@ -10,6 +10,7 @@ from comments import errors
 from comments.cli import console
 from comments.domain.counters import declared_counters
 from comments.domain.text import tables
+from comments.domain.text.shown_values import quantity
 from comments.tree.counters import statistics
 from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
 
@@ -145,13 +146,9 @@ def _run_job(site: str) -> None:
 def _say_cost(site: str, declared: "declared_counters.Declaration") -> None:
 
     cost = declared_reports.cost(site, declared)
-    rows = console.quantity(cost.writes, "row")
+    rows = quantity(cost.writes, "row")
     click.echo(f"Each counted change of a comment reads and writes at most {rows} more.")
     click.echo("A change of the comment's categories reads and writes up to twice as many.")
-    click.echo(
-        f"The numbers of the existing comments take at most {console.quantity(cost.rows, 'row')}."
-    )
-    click.echo(
-        f"Counting the existing comments takes {console.quantity(cost.backfill, 'read')}, and"
-    )
+    click.echo(f"The numbers of the existing comments take at most {quantity(cost.rows, 'row')}.")
+    click.echo(f"Counting the existing comments takes {quantity(cost.backfill, 'read')}, and")
     click.echo("a read and a write for each of these rows.")

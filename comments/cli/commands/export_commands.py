@@ -12,6 +12,7 @@ from typing import IO
 import click
 
 from comments.cli import console
+from comments.domain.text.shown_values import quantity
 from comments.transfer.exporting import export_file, export_folder, site_contents, site_export
 
 _JSON_LINES, _WXR = "jsonl", "wxr"
@@ -71,8 +72,8 @@ def export(
         path = target / export_folder.file_name(site_id, extension, run.now)
     summary = run.write(lambda: export_file.create(path))
     comments, threads = (
-        console.quantity(summary.comments, "comment"),
-        console.quantity(summary.threads, "thread"),
+        quantity(summary.comments, "comment"),
+        quantity(summary.threads, "thread"),
     )
     click.echo(f"Exported {comments} in {threads} to {path}.")
     if keep is not None:

@@ -9,6 +9,7 @@ import click
 
 from comments.cli import console, import_files, import_progress, import_restoring
 from comments.domain import records
+from comments.domain.text.shown_values import quantity
 from comments.threads import thread_info
 from comments.transfer.checking import checked_import, source_pages
 from comments.transfer.importing import import_journal, import_writer, running_import
@@ -77,8 +78,8 @@ def import_(
         summary = _write(plan, site, restore)
         verified = import_files.compare(plan)
     click.echo(
-        f"Added {console.quantity(summary.added, 'comment')} in "
-        f"{console.quantity(summary.threads, 'thread')}; {summary.present} existed already."
+        f"Added {quantity(summary.added, 'comment')} in "
+        f"{quantity(summary.threads, 'thread')}; {summary.present} existed already."
     )
     for line in verification_report.outcome(verified):
         click.echo(line)
@@ -130,7 +131,7 @@ def _say_what_follows(
     query = urlencode({"site": site.id, "thread": thread})
     server = console.settings().public_url
     at = f"{server}/?{query}" if server else f"/?{query} on the server"
-    click.echo(f"To view a thread of {console.quantity(len(longest.nodes), 'comment')}, open {at}.")
+    click.echo(f"To view a thread of {quantity(len(longest.nodes), 'comment')}, open {at}.")
     attribute = (
         f'data-page="{html.escape(page)}"' if page else f'data-thread="{html.escape(thread)}"'
     )

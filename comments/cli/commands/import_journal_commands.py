@@ -8,6 +8,7 @@ import click
 from comments import errors
 from comments.cli import console, import_progress
 from comments.cli.commands import compaction_commands, moderation_commands
+from comments.domain.text.shown_values import quantity
 from comments.events import audit_log
 from comments.reading.compaction import due_threads
 from comments.transfer.importing import import_journal, import_undo
@@ -56,17 +57,17 @@ def show(import_id: str, site_id: str) -> None:
         "page mappings": " ".join(stored.mapping),
         "began": _time(stored.began),
         "last progress": _time(stored.at),
-        "processed": f"{stored.seen} of {console.quantity(stored.comments, 'comment')}",
-        "added": "" if stored.added is None else console.quantity(stored.added, "comment"),
+        "processed": f"{stored.seen} of {quantity(stored.comments, 'comment')}",
+        "added": "" if stored.added is None else quantity(stored.added, "comment"),
         "state": _state(stored, now),
     }
     if stored.undoing is not None:
         lines["undo began"] = _time(stored.undoing)
         imported = stored.comments if stored.added is None else stored.added
         removed = stored.removed + (stored.waiting if stored.is_being_undone else 0)
-        lines["removed"] = f"{removed} of {console.quantity(imported, 'comment')}"
+        lines["removed"] = f"{removed} of {quantity(imported, 'comment')}"
         if stored.is_being_undone and stored.waiting:
-            waiting = console.quantity(stored.waiting, "comment")
+            waiting = quantity(stored.waiting, "comment")
             lines["waiting"] = f"{waiting} without content, until the pages are compacted"
     for name, value in lines.items():
         if value:
@@ -145,9 +146,9 @@ def _compact(site: str) -> bool:
 def _report(site: str, done: "import_undo.UndoProgress") -> None:
     stored = done.found
     # Add the comments that still exist without content, because a preview counts them too.
-    removed = console.quantity(stored.removed + len(done.waiting), "comment")
+    removed = quantity(stored.removed + len(done.waiting), "comment")
     if stored.undone is not None:
-        kept = console.quantity(stored.kept, "tombstone")
+        kept = quantity(stored.kept, "tombstone")
         click.echo(
             f"The undo is complete. Removed {removed}; {kept} left above other comments."
             f"{_settings(stored)}"
@@ -155,7 +156,7 @@ def _report(site: str, done: "import_undo.UndoProgress") -> None:
         return
     click.echo(
         f"Removed {removed}. Readers no longer see the imported comments. "
-        f"The undo can delete {console.quantity(len(done.waiting), 'comment')} without content "
+        f"The undo can delete {quantity(len(done.waiting), 'comment')} without content "
         "only after a compaction. A running server does this within "
         f"{compaction_commands.minutes_until_cleared()} minutes. To finish now, run "
         f"`imports undo {stored.id} --site {site} --wait`."
@@ -165,15 +166,15 @@ def _report(site: str, done: "import_undo.UndoProgress") -> None:
 def _preview(site: str, found: "import_journal.Import") -> str:
 
     made = import_undo.preview(site, found.id)
-    removed = console.quantity(made.comments - made.answered, "comment")
+    removed = quantity(made.comments - made.answered, "comment")
     kept = (
-        f" It leaves {console.quantity(made.answered, 'tombstone')}, without text and author, "
+        f" It leaves {quantity(made.answered, 'tombstone')}, without text and author, "
         "because of replies that this import did not add."
         if made.answered
         else ""
     )
     return (
-        f"An undo of {found.id} removes {removed} and {console.quantity(made.threads, 'thread')}, "
+        f"An undo of {found.id} removes {removed} and {quantity(made.threads, 'thread')}, "
         f"with their votes, reports and pins.{_parts(made)}{kept} All comments that "
         f"people wrote here stay.{_settings(found)}"
     )
@@ -197,7 +198,7 @@ def _settings(found: "import_journal.Import") -> str:
 
 def _state(found: "import_journal.Import", now: datetime) -> str:
     if found.undone is not None:
-        return f"undone at {_time(found.undone)}, {console.quantity(found.kept, 'tombstone')} left"
+        return f"undone at {_time(found.undone)}, {quantity(found.kept, 'tombstone')} left"
     if found.is_being_undone:
         return "being undone"
     if found.may_still_run(now):

@@ -14,6 +14,7 @@ from comments import errors
 from comments.cli import console
 from comments.domain import records
 from comments.domain.text import sanitizing
+from comments.domain.text.shown_values import quantity
 from comments.events import audit_log
 from comments.moderation import bans, decisions, review_queue
 from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
@@ -119,7 +120,7 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
     for match in report.matches:
         told = match.ruling
         click.echo(f"{match.comment.id}\t{told.status}\t{told.rule}\t{told.why}")
-    examined = console.quantity(report.looked_at, "comment")
+    examined = quantity(report.looked_at, "comment")
     click.echo(f"Matched {len(report.matches)} of {examined}. No changes made.")
 
 
@@ -137,7 +138,7 @@ def _queue(site_id: str, status: str, limit: int) -> None:
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""
         click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")
-    shown = console.quantity(len(page.cases), "comment")
+    shown = quantity(len(page.cases), "comment")
     click.echo(f"{shown}{', and there are more' if page.cursor else ''}.")
 
 

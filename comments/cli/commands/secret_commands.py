@@ -7,6 +7,7 @@ import click
 from comments.cli import console
 from comments.domain import records
 from comments.domain.crypto import secret_rotation
+from comments.domain.text.shown_values import quantity
 from comments.moderation.classifiers import registration
 from comments.upkeep.migrations import reencryption
 
@@ -25,9 +26,9 @@ def _renew() -> None:
     actor = records.Actor("cli", "command line")
     by = registration.By(actor, datetime.now(UTC), settings, "the secret was changed")
     done = reencryption.renew(by)
-    click.echo(f"Encrypted {console.quantity(done.rows, 'row')} under SECRET.")
+    click.echo(f"Encrypted {quantity(done.rows, 'row')} under SECRET.")
     if done.subscribers:
         click.echo(
-            f"{console.quantity(done.subscribers, 'subscriber')} can still be found only with "
+            f"{quantity(done.subscribers, 'subscriber')} can still be found only with "
             "SECRET_OLD. Keep it, or addresses may be stored twice."
         )

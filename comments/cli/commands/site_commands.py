@@ -12,6 +12,7 @@ from comments.domain import site_options
 from comments.domain.ids import site_ids
 from comments.domain.languages import error_texts
 from comments.domain.text.addresses import web_origins
+from comments.domain.text.shown_values import quantity
 from comments.sites import site_settings
 from comments.upkeep.migrations import rescheming
 
@@ -158,10 +159,10 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
     if done is None:
         return
     click.echo(
-        f"{site_id} has {console.quantity(scheme.levels, 'level')}, width {scheme.width} and "
+        f"{site_id} has {quantity(scheme.levels, 'level')}, width {scheme.width} and "
         f"digits {scheme.digits}. Comments moved in {done.moved} of "
-        f"{console.quantity(done.threads + done.left, 'thread')}; "
-        f"{console.quantity(done.renamed, 'comment')} got a new slug."
+        f"{quantity(done.threads + done.left, 'thread')}; "
+        f"{quantity(done.renamed, 'comment')} got a new slug."
     )
     for refusal in done.kept:
         click.echo(f"{refusal.thread} keeps its scheme: {error_texts.of_code(refusal.code)}")

@@ -12,6 +12,7 @@ from comments.cli.commands import compaction_commands, moderation_commands
 from comments.domain import decoders, records
 from comments.domain.counters import counting
 from comments.domain.text import tables
+from comments.domain.text.shown_values import quantity
 from comments.moderation import thread_list, thread_overrides
 from comments.notifications import follower_addresses, thread_followers
 from comments.reading import tree_table
@@ -122,8 +123,8 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
     if not is_json:
         waiting = sum(line.waiting for line in table.lines)
         click.echo(
-            f"{console.quantity(len(table.lines), 'comment')}, "
-            f"{console.quantity(len(table.buckets), 'bucket')}, {waiting} waiting to be compacted.",
+            f"{quantity(len(table.lines), 'comment')}, "
+            f"{quantity(len(table.buckets), 'bucket')}, {waiting} waiting to be compacted.",
             err=True,
         )
 
@@ -178,8 +179,7 @@ def _show_followers(
         click.echo(msgspec.json.encode(shown).decode())
         return
     click.echo(
-        f"{console.quantity(followers.all, 'follower')}: {by_mail} by mail, "
-        f"{followers.readers} without."
+        f"{quantity(followers.all, 'follower')}: {by_mail} by mail, {followers.readers} without."
     )
     for address in listed:
         click.echo(address)
@@ -226,7 +226,7 @@ def _set_thread(
         thread_overrides.NewDetails(title, url, listed, inherits),
         moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
     )  # fmt: skip
-    click.echo(f"Moved {console.quantity(change.moved, 'comment')}.")
+    click.echo(f"Moved {quantity(change.moved, 'comment')}.")
     for field in thread_overrides.FIELDS:
         value = getattr(change.thread, field)
         by = "a moderator" if field in change.thread.own else "the oldest approved comment"

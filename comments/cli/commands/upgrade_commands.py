@@ -10,6 +10,7 @@ import flask
 
 import flatthread
 from comments.cli import console
+from comments.domain.text.shown_values import quantity
 from comments.upkeep import store_upgrade
 from comments.upkeep.backups import working_files
 from comments.upkeep.migrations import store_format, upgrades
@@ -60,7 +61,7 @@ def _show(
         click.echo(f"the data file: {change}")
     for scan in pending:
         state = "begun" if scan.has_begun else "not begun"
-        click.echo(f"{scan.purpose}: {console.quantity(scan.rows, 'row')} left, {state}")
+        click.echo(f"{scan.purpose}: {quantity(scan.rows, 'row')} left, {state}")
     if not (change or pending):
         click.echo("Nothing is pending.")
         return
@@ -95,4 +96,4 @@ def _run_upgrade(files: "engine_files.EngineFiles | None", change: str, *, backs
         saves = backs_up and not change  # If `change` is set, opening the file made a backup
         store_upgrade.begin(console.settings(), files if saves else None, now=datetime.now(UTC))
         rows = upgrades.go_on(steps=None)
-    click.echo(f"The store is up to date. Read {console.quantity(f'{rows:,}', 'row')}.")
+    click.echo(f"The store is up to date. Read {quantity(f'{rows:,}', 'row')}.")

@@ -13,6 +13,7 @@ import click
 from comments import errors
 from comments.cli import console
 from comments.domain import outcomes
+from comments.domain.text.shown_values import quantity
 from comments.events import dead_letters, message_sender, safe_http, webhook_endpoints, webhooks
 from comments.upkeep.backups import held_messages
 
@@ -64,7 +65,7 @@ def _state(each: "webhook_endpoints.Registered") -> str:
     if each.failing_since is None:
         return "on"
     since = each.failing_since.isoformat(timespec="seconds")
-    return f"on, {console.quantity(each.failures, 'failure')} since {since}: {each.reason}"
+    return f"on, {quantity(each.failures, 'failure')} since {since}: {each.reason}"
 
 
 @webhook.command("remove", console.SITE, _hook)
@@ -113,7 +114,7 @@ def _status() -> None:
         f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
         for number in (waiting.events, waiting.messages, waiting.dead)
     )
-    pending = f"{console.quantity(events, 'event')}, {console.quantity(told, 'message')}"
+    pending = f"{quantity(events, 'event')}, {quantity(told, 'message')}"
     has_any = waiting.events or waiting.messages
     age = f"; the oldest is {waiting.oldest} s old" if has_any else ""
     click.echo(f"Pending: {pending}{age}.")
@@ -175,7 +176,7 @@ def _hold() -> None:
     pending messages have probably been sent since the backup.
     """
     held = held_messages.hold(console.settings(), now=datetime.now(UTC))
-    click.echo(f"Held {console.quantity(held, 'message')} (`delivery dead`).")
+    click.echo(f"Held {quantity(held, 'message')} (`delivery dead`).")
 
 
 @delivery.command("drop")

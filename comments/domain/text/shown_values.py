@@ -26,3 +26,8 @@ def show(value: object, other: object) -> str:
 def difference(field: str, stored: object, expected: object) -> str:
     """Describe a field whose stored value is not the expected one."""
     return f"{field} is {show(stored, expected)}, should be {show(expected, stored)}"
+
+
+def quantity(number: int | str, noun: str) -> str:
+    """Write a number with its noun: "1 thread", "2 threads"."""
+    return f"{number} {noun}" if f"{number}" == "1" else f"{number} {noun}s"

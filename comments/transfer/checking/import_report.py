@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from comments import errors
+from comments.domain.text.shown_values import quantity
 
 # The maximum number of characters in a note. Exports contain text that strangers typed, so notes
 # are cut off.
@@ -136,7 +137,10 @@ class ImportReport:
         Notes that may need attention are listed individually; all other notes are summarized by
         kind.
         """
-        comments, threads = quantity(self.comments, "comment"), quantity(self.threads, "thread")
+        comments, threads = (
+            quantity(self.comments, "comment"),
+            quantity(self.threads, "thread"),
+        )
         yield f"{self.file}: {comments} in {threads}."
         if self.statuses:
             yield ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
@@ -182,11 +186,6 @@ def _line_numbers(unit: str, first: Sequence[int], count: int) -> str:
 def places(unit: str, numbers: Sequence[int]) -> str:
     """Format the first of several places in a file."""
     return _line_numbers(unit, numbers[:_SUMMED], len(numbers))
-
-
-def quantity(number: int, noun: str) -> str:
-    """Format a number with its noun, such as "1 thread" or "2 threads"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _printable(text: str) -> str:

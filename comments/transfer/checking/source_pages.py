@@ -16,6 +16,7 @@ from comments.domain.ids import thread_ids
 from comments.domain.languages import error_texts
 from comments.domain.records import ThreadState
 from comments.domain.text import sanitizing
+from comments.domain.text.shown_values import quantity
 from comments.transfer.checking import import_report, page_mapping, write_order
 from comments.transfer.import_source import SourceThread
 
@@ -175,7 +176,7 @@ class SourcePages:
             if host not in own and page.kept is None:
                 elsewhere[host].append(page)
         for host, pages in elsewhere.items():
-            text = f"{host or 'no host'} ({import_report.quantity(len(pages), 'thread')})"
+            text = f"{host or 'no host'} ({quantity(len(pages), 'thread')})"
             self._remarks.note(import_report.ELSEWHERE, pages[0].line, text)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from comments.domain.text.addresses import host_names
-from comments.transfer.checking.import_report import quantity
+from comments.domain.text.shown_values import quantity
 from comments.transfer.proposals.imported_pages import ImportedPage, Proposal, examples, mapping
 
 # Hosts of search engines, translators and archives, and suffixes of such hosts.

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 from comments import errors
 from comments.domain import records
 from comments.domain.ids import thread_ids
+from comments.domain.text.shown_values import quantity
 from comments.transfer.checking import page_mapping, source_pages
-from comments.transfer.checking.import_report import quantity
 from comments.transfer.proposals import foreign_hosts, page_twins
 from comments.transfer.proposals.imported_pages import (
     MOST_EXAMPLES,

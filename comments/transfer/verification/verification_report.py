@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from comments.domain.text import shown_values
-from comments.transfer.checking.import_report import quantity
+from comments.domain.text.shown_values import quantity
 from comments.transfer.verification.comment_comparison import MISSING
 
 # The maximum number of examples kept per field and reason.

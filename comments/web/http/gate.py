@@ -5,8 +5,8 @@ The gate works in the same way under every HTTP server:
 - The application is served at the root of its host. Some HTTP servers take a script name from a
   request header, so the gate moves the script name back into the path.
 - If PUBLIC_URL is set, the gate answers requests for other hosts with 421. The gate also accepts
-  the names in HOSTS and the names that App Engine gives the service. For `/healthz` and `/tasks/`,
-  the gate accepts any host, because callers may know only an IP address.
+  the names in HOSTS and the names that App Engine gives the service. For `/healthz`, `/metrics` and
+  `/tasks/`, the gate accepts any host, because callers may know only an IP address.
 - The gate trusts X-Forwarded-Proto only behind TRUSTED_PROXIES and on App Engine, which sets the
   header. The gate ignores X-Forwarded-Host, -Port and -Prefix, and Forwarded, because PUBLIC_URL
   replaces them. `context` reads X-Forwarded-For.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _SCHEMES = {"http", "https"}
-_FREE, _FREE_BELOW = "/healthz", "/tasks/"
+_FREE, _FREE_BELOW = {"/healthz", "/metrics", "/metrics.json"}, "/tasks/"
 _BAD_HOST = problems.document(400, "bad-host", "Host")
 _BAD_SCHEME = problems.document(400, "bad-scheme", "X-Forwarded-Proto")
 _OTHER_HOST = problems.document(421, "other-host", "Host")
@@ -65,7 +65,7 @@ class Gate:
         if host and match is None:
             return _BAD_HOST
         path = environ.get("PATH_INFO", "")
-        if path == _FREE or path.startswith(_FREE_BELOW):
+        if path in _FREE or path.startswith(_FREE_BELOW):
             return None
         name = match[1].rstrip(".").lower() if match else ""
         return None if self._is_ours(name) else _OTHER_HOST

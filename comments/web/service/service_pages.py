@@ -1,4 +1,4 @@
-"""The service's own pages: its health, the demo, and the files that browsers load.
+"""The service's own pages: the demo, and the files that browsers load.
 
 Pages embed the widget with `/widget/flatthread.js`. `scripts/build-widget` builds all files from
 `widget/`. A file whose name contains a digest of its content never changes, so caches keep it for a
@@ -9,16 +9,10 @@ changed.
 
 import functools
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import flask
 
-from comments import config, errors
-from comments.store import connection
-from comments.store.folder import storage_faults
-from comments.upkeep.backups import nightly_backup
-from comments.upkeep.integrity import thread_audit
 from comments.web import recipes
 from comments.web.http import context, responses
 from comments.web.sign_in import first_owner_hint
@@ -30,8 +24,6 @@ _HASHED = re.compile(r"^.+-\w{12}\.\w+")
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _EMBEDDED = {"flatthread.js", "count.js"}
 _MINUTES = "public, max-age=300"
-# Load balancers check the health every few seconds, and do not wait for as long as readers do.
-_HEALTH_SECONDS = 2.0
 # Content types are defined here because the operating system's table differs between machines.
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -51,60 +43,6 @@ def _files() -> dict[str, responses.Fixed]:
 def _prepare(_state: object) -> None:
     """Read the files when the application is created, before a server forks or accepts requests."""
     _files()
-
-
-@blueprint.get("/healthz")
-def health() -> flask.Response:
-    """Answer 200 if this process can read its store, otherwise 503.
-
-    The response also contains what prevents writing, which commits are known to be lost, the
-    results of the audit, and the state of the nightly backups.
-    """
-    settings, audit, status = context.settings(), None, 200
-    fault = _writing_fault(settings)
-    try:
-        with connection.within(_HEALTH_SECONDS):
-            audit = thread_audit.state()
-    except errors.StorageFault as lasting:
-        fault, status = lasting, 503
-    backups = nightly_backup.state(settings, now=datetime.now(UTC))
-    told: dict[str, object] = {"status": "ok"}
-    if fault is not None:
-        told |= {"status": fault.code, "folder": fault.folder}
-    if (lost := connection.current().lost) is not None:
-        told["lost"] = {"since": _moment(lost[0]), "until": _moment(lost[1])}
-    if audit is not None:
-        told["audit"] = _audit_summary(audit)
-    if backups is not None:
-        told["backup"] = {
-            "last": _moment(backups.record.last),
-            "is_overdue": backups.is_overdue,
-        }
-    response = flask.jsonify(told)
-    response.status_code = status
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
-def _writing_fault(settings: config.Settings) -> errors.StorageFault | None:
-    """Return what this process knows to be wrong with the files of an embedded store."""
-    if settings.datastore != "embedded" or not settings.data_dir.exists():
-        return None
-    damage = connection.current().faults.damage
-    return storage_faults.writing_fault(settings.data_dir) or damage
-
-
-def _audit_summary(audit: thread_audit.AuditState) -> dict[str, object]:
-    return {
-        "checked": audit.checked,
-        "skipped": audit.skipped,
-        "last": _moment(audit.last),
-        "with_problems": len(audit.found),
-    }
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
 
 
 @blueprint.get("/")

@@ -18,11 +18,11 @@ import embedded_engine
 from comments import app as apps
 from comments import config
 from comments.cli import command_table
-from comments.cli.commands import doctor_commands
 from comments.domain import records
 from comments.events import message_queue
 from comments.store import connection, transactions
 from comments.store.folder import server_address
+from comments.upkeep import service_checks
 from comments.upkeep.backups import nightly_backup
 from tests.support import api_fuzzing, loopback_servers, optional_tools, prepared_stores
 from tests.support.outside import mail_server
@@ -171,7 +171,7 @@ def test_a_clock_behind_the_data_is_found(run: Run, data: Path) -> None:
 
 
 def test_a_full_disk_causes_a_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_commands, "_SPARE", 1 << 80)
+    monkeypatch.setattr(service_checks, "_SPARE", 1 << 80)
     ((level, said),) = run()["disk"]
     assert (level, "make space" in said) == ("warning", True)
 

@@ -1,4 +1,8 @@
-"""The status of the service, for its owners: backups, pending deliveries and dead letters."""
+"""The status of the service, for its owners: findings, pending deliveries and dead letters.
+
+The page shows the findings of `doctor`. Only after a click does it ask the mail server and
+PUBLIC_URL, because these may be slow to answer.
+"""
 
 from datetime import UTC, datetime
 
@@ -6,7 +10,7 @@ import flask
 
 from comments.domain.moderation import roles
 from comments.events import dead_letters
-from comments.upkeep.backups import nightly_backup
+from comments.upkeep import service_checks
 from comments.web.admin import admin_queries
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
@@ -26,14 +30,30 @@ _UNITS = (
 
 @blueprint.get("")
 def show() -> flask.Response:
-    """Show the state of the nightly backups, the pending deliveries, and the dead letters."""
+    """Show the findings about this machine and its store, and the dead letters."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    query = query_strings.read(admin_queries.ListingQuery)
+    return _page(query_strings.read(admin_queries.ListingQuery).cursor, connects=False)
+
+
+@blueprint.post("/check")
+def check() -> flask.Response:
+    """Show all findings, including those about mail and the address."""
+    signed_in.require(roles.Role.OWNER, roles.SERVICE)
+    return _page("", connects=True)
+
+
+def _page(cursor: str, *, connects: bool) -> flask.Response:
+    settings, now = context.settings(), datetime.now(UTC)
+    findings = [
+        *service_checks.machine_findings(settings, connects=connects),
+        *service_checks.store_findings(settings, now, connects=connects),
+    ]
     return signed_in.page(
         "admin/health.html",
-        waiting=_waiting_lines(dead_letters.count_waiting(datetime.now(UTC))),
-        found=dead_letters.dead(after=query.cursor),
-        backups=nightly_backup.state(context.settings(), now=datetime.now(UTC)),
+        findings=findings,
+        is_complete=connects,
+        waiting=_waiting_lines(dead_letters.count_waiting(now)),
+        found=dead_letters.dead(after=cursor),
     )
 
 

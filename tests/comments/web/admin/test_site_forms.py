@@ -23,7 +23,7 @@ from comments.store import transactions
 from comments.transfer import imported_file
 from comments.transfer.importing import running_import
 from comments.tree.counters import statistics
-from comments.upkeep import wiring
+from comments.upkeep import service_checks, wiring
 from comments.upkeep.backups import nightly_backup
 from comments.web.admin import plots
 from comments.web.http import context
@@ -389,23 +389,28 @@ def test_dead_letters_are_shown_to_owners_of_the_service_and_resolved(
         other.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=403)
 
 
-def test_the_state_of_nightly_backups_is_shown_to_owners(
+def test_the_status_page_shows_the_findings_of_doctor(
     app: flask.Flask, owner: Desk, tmp_path: Path
 ) -> None:
-    assert "Nightly backups" not in owner.client.get("/admin/health").text
     kept = context.of(app)
     folder = str(tmp_path / "backups")
     settings = dataclasses.replace(kept.settings, data_dir=tmp_path, backup_dir=Path(folder))
     context.keep(app, context.Context(settings, kept.store))
     page = owner.client.get("/admin/health").text
-    assert "There is no backup yet." in page
-    assert "The nightly backup is overdue." in page
+    assert "The last nightly backup is overdue." in page
+    assert "PUBLIC_URL" not in page  # Nothing outside this machine is asked
     record = nightly_backup.Record(folder, now(), now(), "The folder <b> does not exist.")
     (tmp_path / "backup.json").write_bytes(msgspec.json.encode(record))
     page = owner.client.get("/admin/health").text
-    assert "Last backup:" in page
-    assert "The nightly backup is overdue." not in page
-    assert "The folder &lt;b&gt; does not exist." in page
+    assert "An attempt failed: The folder &lt;b&gt; does not exist." in page
+    with app.app_context():
+        findings = [
+            *service_checks.machine_findings(settings),
+            *service_checks.store_findings(settings, now()),
+        ]
+    page = html.unescape(owner.settle("/check", desk="/admin/health", status=200))
+    for finding in findings:
+        assert finding.text.partition(" UTC")[0][:-5] in page
 
 
 def _fail(event: str) -> None:
