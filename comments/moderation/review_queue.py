@@ -22,6 +22,7 @@ from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows, schema
 
 MOST = 100  # Maximum number of comments per page.
+MOST_COUNTED = 1000  # The engine bills one read for so many counted comments.
 PAGE = 25
 LOOKED_THROUGH = 300
 LONGEST_TEXT = 100  # Maximum number of characters in a search text.
@@ -87,6 +88,12 @@ class QueuePage:
     cases: tuple[records.Case, ...]
     cursor: str | None
     back_to: datetime | None
+
+
+def count_pending(site: str) -> int:
+    """Count a site's pending comments, up to `MOST_COUNTED`. Decisions count at once."""
+    where = (("site", "=", site), ("status", "=", Status.PENDING.value))
+    return reads.count(reads.Query("Comment", where, limit=MOST_COUNTED))
 
 
 def page(

@@ -249,11 +249,13 @@ def every() -> list[records.Site]:
     return [conversion.site_record(row) for row in _every_row()]
 
 
+def names() -> list[str]:
+    """List the ids of all sites, sorted."""
+    return reads.names("Site")
+
+
 def _every_row() -> list[comment_rows.SiteRow]:
-    names = [
-        entity.key.path[-1].name for entity in reads.fetch(reads.Query("Site", keys_only=True))
-    ]
-    rows = reads.get_multi([comment_rows.site_key(name) for name in names])
+    rows = reads.get_multi([comment_rows.site_key(name) for name in names()])
     return [row for row in rows if row is not None]
 
 

@@ -245,10 +245,11 @@ class ShownNumbers:
         return self.places[status,]["stats site"]
 
     def _of_queues(self, desk: console_browser.Desk) -> None:
-        """Collect the numbers on the tabs of the queue, and count the comments in it."""
-        tabs = desk.page("/queue")
+        """Collect the numbers on the tabs of the lists of comments, and count their comments."""
+        tabs = desk.page("/queue?status=any")
         for status in HELD:
-            tab = re.search(rf'href="\?status={status}"[^>]*>(.*?)</a>', tabs, re.DOTALL)
+            where = "/queue" if status == "pending" else rf"\?status={status}"
+            tab = re.search(rf'href="[^"]*{where}"[^>]*>(.*?)</a>', tabs, re.DOTALL)
             assert tab
             shown = re.search(r"[\d,]+", _plain(tab[1]))
             self._add("desk, tab", int(shown[0].replace(",", "")) if shown else 0, status)

@@ -13,6 +13,7 @@ from comments.moderation.classifiers import classifier_answers
 from comments.store.models import counter_rows
 from comments.threads import naming, thread_info
 from comments.web.admin import decision_forms
+from comments.web.embedding import avatars
 from comments.web.rendering import labels, nesting
 
 _COUNTED = (Status.APPROVED, Status.PENDING, Status.SPAM, Status.REJECTED, Status.HIDDEN)
@@ -64,6 +65,22 @@ class CommentListItem(msgspec.Struct, frozen=True):
     def reason(self) -> str:
         """The rule or decision that gave the comment its status; "" if unknown."""
         return labels.decision_text(self.case.rule, self.case.why)
+
+    @property
+    def why(self) -> str:
+        """Why readers do not see the comment, or why they may want it to be removed."""
+        is_shown = self.case.comment.status is Status.APPROVED
+        return " · ".join(filter(None, ["" if is_shown else self.reason, self.reported]))
+
+    @property
+    def color(self) -> tuple[int, int]:
+        """The hue and the shade of the author's avatar, the same as for readers."""
+        return avatars.color_of(self.author)
+
+    @property
+    def initials(self) -> str:
+        """The letters on the author's avatar."""
+        return avatars.initials_of(self.author)
 
     @property
     def status(self) -> str:

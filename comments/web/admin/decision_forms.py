@@ -78,10 +78,14 @@ class CommentResult(msgspec.Struct, frozen=True):
 
 
 class FormResult(msgspec.Struct, frozen=True):
-    """The outcomes for the comments of a form, in the order of the form."""
+    """The outcomes for the comments of a form, in the order of the form.
+
+    `pending` is the number of pending comments of the site afterwards.
+    """
 
     verb: str
     outcomes: tuple[CommentResult, ...]
+    pending: int
 
     @property
     def undo(self) -> str:
@@ -171,8 +175,9 @@ def decide(visit: site_visit.Visit, order: RequestedDecision, *, now: datetime) 
     cases = _own_cases(visit.site, order.choices)
     if not cases:
         raise errors.NotFound("comment", order.choices[0].id)
-    outcomes = (_decide_one(visit, order, choice, cases, now) for choice in order.choices)
-    return FormResult(order.verb, tuple(outcomes))
+    outcomes = [_decide_one(visit, order, choice, cases, now) for choice in order.choices]
+    pending = review_queue.count_pending(visit.site.id)
+    return FormResult(order.verb, tuple(outcomes), pending)
 
 
 def _own_cases(site: records.Site, choices: Sequence[ChosenComment]) -> dict[str, records.Case]:

@@ -18,6 +18,7 @@ from comments.domain import records
 from comments.domain.ids import site_ids
 from comments.domain.moderation import roles
 from comments.domain.text.addresses import web_origins
+from comments.moderation import review_queue
 from comments.sites import site_settings, site_setup
 from comments.web.admin import admin_queries
 from comments.web.http import context
@@ -30,10 +31,11 @@ signed_in.protect(blueprint)
 
 
 class _Held(NamedTuple):
-    """A site and the account's role on that site."""
+    """A site, the account's role on the site, and the number of its pending comments."""
 
     site: records.Site
     role: roles.Role
+    pending: int
 
 
 @blueprint.get("")
@@ -125,5 +127,5 @@ def _held_sites(account: accounts.Account) -> list[_Held]:
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):
             if site.id not in by_site and roles.has(account.grants, role, site.id):
-                by_site[site.id] = _Held(site, role)
+                by_site[site.id] = _Held(site, role, review_queue.count_pending(site.id))
     return list(by_site.values())

@@ -11,6 +11,7 @@ from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.moderation import roles
 from comments.events import audit_log
+from comments.moderation import review_queue
 from comments.sites import site_settings
 from comments.web.http import context
 from comments.web.sign_in import signed_in
@@ -29,11 +30,6 @@ class Visit(NamedTuple):
     def is_owner(self) -> bool:
         """Whether the account may change the settings of the site."""
         return self.account.may(roles.Right.MANAGE, self.site.id)
-
-    @property
-    def is_service_owner(self) -> bool:
-        """Whether the account owns the service and so may see the pages about the service."""
-        return self.account.may(roles.Right.MANAGE, roles.SERVICE)
 
 
 def blueprint(name: str) -> flask.Blueprint:
@@ -61,12 +57,17 @@ def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
 def page(template: str, visit: Visit, **values: object) -> flask.Response:
     """Render a page of a site."""
     desk = f"{signed_in.root()}admin/sites/{visit.site.id}"
+    grants = visit.account.grants
     return signed_in.page(
         f"admin/{template}",
         status=200,
         visit=visit,
         site=visit.site,
         desk=desk,
+        sites=[
+            name for name in site_settings.names() if roles.has(grants, roles.Role.MODERATOR, name)
+        ],
+        pending=review_queue.count_pending(visit.site.id),
         notices=NOTICES,
         # The parameters of the next page of a list, without the cursor.
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},

@@ -186,6 +186,7 @@ def _template_values() -> dict[str, object]:
     return {
         "form_token": form_token,
         "account_of_session": current_account,
+        "is_service_owner": _is_service_owner,
         "root": root(),
         "language": catalogue.ENGLISH.language,
         "applies": labels.applies,
@@ -197,6 +198,12 @@ def _template_values() -> dict[str, object]:
         "script_texts": labels.of_scripts,
         "first_owner_hint": first_owner_hint.hint,
     }
+
+
+def _is_service_owner() -> bool:
+    """Return whether the signed-in account may see pages about the service."""
+    account = current_account()
+    return account is not None and account.may(roles.Right.MANAGE, roles.SERVICE)
 
 
 def _here() -> str:

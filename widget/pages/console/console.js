@@ -87,7 +87,6 @@ function show(row, outcome, verb) {
   const takesBack = verb === "restore" || verb === "unpin";
   const settles = outcome.is_done && verb !== "pin" && !takesBack;
   row.toggleAttribute("data-settled", settles);
-  row.querySelector(".ft-acts").hidden = settles;
   box(row).checked = false;
   place.hidden = takesBack && outcome.is_done;
   place.classList.toggle("ft-problem", !outcome.is_done);
@@ -124,6 +123,14 @@ function sayReport(report) {
   ];
   if (undoable.length > 0) parts.push(t("script-undo-key"));
   say(parts.join(" "));
+}
+
+/** Show the number of pending comments, in the navigation and in the tab. */
+function count(pending) {
+  for (const place of document.querySelectorAll("[data-pending]")) {
+    place.textContent = pending.toLocaleString(document.documentElement.lang);
+    place.toggleAttribute("hidden", pending === 0);
+  }
 }
 
 async function send(verb, sent) {
@@ -180,6 +187,7 @@ async function sendAndShow(verb, decided, { keeps = true } = {}) {
       back.verb ||= outcome.undo;
     }
     if (keeps && back.verb) undoable.push(back);
+    count(report.pending);
     sayReport(report);
   } catch (error) {
     say(error instanceof Refused ? error.message : t("script-no-answer"));
@@ -259,6 +267,16 @@ function caseOf(target) {
   return target.closest(".ft-case");
 }
 
+function offerAll() {
+  /** @type {HTMLElement | null} */
+  const button = document.querySelector("[data-all]");
+  if (!button) return;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    for (const row of rows()) box(row).checked = !("settled" in row.dataset);
+  });
+}
+
 function offerKeys() {
   const template = /** @type {HTMLTemplateElement} */ (document.querySelector("#keys-button"));
   const button = /** @type {HTMLElement} */ (template.content.firstElementChild?.cloneNode(true));
@@ -282,3 +300,4 @@ if (form) {
 }
 document.addEventListener("keydown", press);
 offerKeys();
+offerAll();

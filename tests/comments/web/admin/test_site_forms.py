@@ -274,7 +274,7 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
     for query, per_day in (("", 2), ("?days=90", 2), ("?category=cats", 1)):
         page = desk.page(f"/statistics{query}")
         assert "6 approved comments by 4 commenters" in page
-        _, comments, people, _, there = page.split("<svg")
+        _, comments, people, _, there = page.split('<svg class="ft-plot"')
         assert comments.count(f": {per_day}</title>") == 3
         # On one day, Eve and a second author posted; on each other day, one author wrote both
         # comments.

@@ -399,10 +399,8 @@ def test_guests_content_is_text_or_sanitized_on_every_moderation_page(
     decisions.decide("demo", row.id, Verb.SPAM, ADA, now=sample_threads.START, reason=nasty)
     links = ["/queue?status=spam", "/log", "/threads", f"/comments/{row.id}"]
     first = desk.page(links[0])
-    links += [
-        link.replace("&amp;", "&")
-        for link in re.findall(r'href="[./]*admin/sites/demo(/(?:author|thread)\?[^"]*)"', first)
-    ]
+    found = re.findall(r'href="[./]*admin/sites/demo(/(?:author|thread)\?[^"]*)"', first)
+    links += [link.replace("&amp;", "&") for link in dict.fromkeys(found)]
     assert len(links) == 6
     for link in links:
         document = html_reader.Document(re.sub(r"<input[^>]*>", "", desk.page(link)))
