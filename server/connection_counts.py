@@ -50,7 +50,7 @@ class OwnCount:
         others: list[int] = [
             other
             for place, (written, other) in enumerate(_ENTRY.iter_unpack(self._entries))
-            # The clock may count from the start of the machine, so a time of 0 could seem recent.
+            # The clock may begin at 0 when the machine boots, so a time of 0 could seem recent.
             if place != self._place and written and now - written < FRESH
         ]
         if not others:

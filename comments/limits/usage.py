@@ -157,7 +157,7 @@ def note(site: str, more: UsageAmounts, *, now: datetime) -> None:
 
 def count_post(site: str, comment: str, *, now: datetime) -> None:
     """Count a post that the current request has stored."""
-    # Earlier requests did not store this comment, because an id is inserted only once.
+    # This request inserted the id, so no earlier request can have stored the comment.
     _book().end_doubts(of=comment)
     note(site, UsageAmounts(posts=1), now=now)
 

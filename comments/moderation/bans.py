@@ -45,7 +45,7 @@ class BanScope(NamedTuple):
 class BanEntry(NamedTuple):
     """A ban, with the author's name and the beginning of the comment that led to the ban.
 
-    The name and the beginning are empty if that comment no longer exists.
+    The name and the text are empty if the comment no longer exists.
     """
 
     ban: rulebook.Ban

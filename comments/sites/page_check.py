@@ -29,8 +29,8 @@ OUTBOUND = per_process.PerProcess(
 )
 _MOST_REDIRECTS = 3
 _REDIRECTS, _ERRORS = 300, 400
-# The directives that decide about the script and about the API. The first of them that a policy
-# contains counts.
+# The directives that can block the widget's script and its calls to the API. Of each list,
+# the first directive that a policy contains counts.
 _SCRIPTS = ("script-src-elem", "script-src", "default-src")
 _CALLS = ("connect-src", "default-src")
 _SCRIPT = "/widget/flatthread.js"

@@ -16,7 +16,7 @@ PREFIX = "categories/"
 
 
 class JournalPosition(NamedTuple):
-    """The thread's change in progress, and the last comment that was processed."""
+    """How far the thread's current change has come: the last comment that was processed."""
 
     times: int
     after: str = ""

@@ -1,4 +1,4 @@
-"""Update which comments are listed when a comment appears or disappears.
+"""Keep the set of listed comments correct when a comment appears or disappears.
 
 A comment is listed if it is approved or if a listed comment is below it. When a comment appears,
 all comments above it are listed, as tombstones if they are not approved. When the last listed

@@ -1,4 +1,4 @@
-"""Sign owners and moderators in through a provider, and link providers to their accounts.
+"""Let owners and moderators sign in through a provider, and link providers to their accounts.
 
 Invariant: Signing in through a provider never gives a role
 (test_provider_login.py::test_signing_in_by_a_provider_gives_nobody_a_role).

@@ -107,7 +107,7 @@ def mark(name: records.SetName, member: str, *, belongs: bool) -> bool:
 def mark_within(name: records.SetName, member: str, *, belongs: bool, asks: bool = False) -> Marked:
     """Add a valid id (see `check`) to a set or remove it, in the current transaction.
 
-    With `asks`, the mark requests a compaction, unless the same mark exists already.
+    With `asks`, a new mark also requests a compaction. An existing equal mark stays as it is.
     """
     at = pointer(name)
     # Read the mark although it is overwritten. A commit that arrives after its caller gave up then

@@ -63,7 +63,7 @@ class DoubledPosts:
     def on_other_pages(
         self, nodes: Iterable[write_order.Node]
     ) -> Iterator[tuple[write_order.Node, str]]:
-        """Yield each post that an earlier page has with the same time, and yield that page."""
+        """Yield each post that an earlier page contains too, with the same time, and that page."""
         first: dict[tuple[bytes, datetime], str] = {}
         for node in nodes:
             likeness = self._likeness.get(node.id)

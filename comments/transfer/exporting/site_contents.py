@@ -1,4 +1,4 @@
-"""Read a whole site as the lines of an export, all as of one moment, in bounded memory.
+"""Produce the lines of a site's export from one moment's state, in bounded memory.
 
     def write(lines: Iterator[export_lines.Line]) -> None: ...
     site_contents.read(site, write, choices=choices, secret=secret, now=now)

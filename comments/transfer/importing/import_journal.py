@@ -16,8 +16,8 @@ never had (`Import.revision`), so no process and no directory confuses the two
 (test_repeated_imports.py::test_a_comment_that_is_imported_again_with_another_text_is_shown_with_it).
 
 No import into a site begins while an import of this site is being undone, and no undo begins while
-an import runs. The numbers of processed comments are only displayed. A repeated import does not
-rely on them, because it looks for the stored comments (`import_writer`).
+an import runs. The numbers of processed comments are only displayed. A repeated import
+looks for the stored comments instead of relying on these numbers (`import_writer`).
 """
 
 import itertools

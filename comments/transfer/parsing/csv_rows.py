@@ -18,8 +18,9 @@ _LINE_ENDS = (
     'a carriage return ("\\r") is neither in quotation marks nor before a line feed ("\\n"); '
     'end lines with "\\n" or "\\r\\n"'
 )
-# Messages for errors, by the part of the `csv` module's message that identifies the error. The
-# module refuses values longer than 131,072 characters, which is more than a comment may have.
+# Our message for each error of the `csv` module. The keys are the parts of the module's own
+# messages that identify the errors. The module refuses values longer than 131,072 characters, which
+# is more than a comment may have.
 _REASONS = {
     "unexpected end of data": "the quotation mark that opens a value is never closed",
     "field larger than": "a value is too long, or the quotation mark that opens it is never closed",

@@ -1,4 +1,4 @@
-"""Define the operations on whole data files that backups need from the embedded engine.
+"""Define what backups need from the embedded engine: operations on whole data files.
 
 The backend does not import the engine itself. `embedded_engine.py` implements this protocol and
 passes the implementation to the commands.

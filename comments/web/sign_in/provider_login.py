@@ -19,7 +19,7 @@ from comments.web.http.decode import forms, parameters
 from comments.web.rendering import labels
 from comments.web.sign_in import account_forms, account_pages, provider_redirects, signed_in
 
-_CONSOLE: Mapping[str, object] = {}  # The form of the admin console has no other values.
+_CONSOLE: Mapping[str, object] = {}  # The console's sign-in form needs no values of its own.
 blueprint = flask.Blueprint("providers", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)
 account_pages.offer_providers(blueprint)

@@ -257,9 +257,9 @@ def changed_entries(
 def unmade_updates(kind: str, before: Values, after: Values, built_ins: Codes) -> int:
     """Return how many entries a change affects in the properties' indexes outside `built_ins`.
 
-    The number is the same as if these indexes were maintained. An entry that exists before and
-    after the change counts only if its flag (whether the entity has several entries in the index)
-    changes.
+    The number is the same as if these indexes were maintained. Each entry has a flag that
+    says whether the entity has several entries in the index. An entry that exists before and after
+    the change counts only if this flag differs.
     """
     if built_ins is EVERY:
         return 0

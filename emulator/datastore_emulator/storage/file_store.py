@@ -353,8 +353,8 @@ class FileStore:
         """Run the block as one commit, which is on disk afterward; an exception undoes it all.
 
         Args:
-            may_share: Whether the commit may share its disk sync with other commits. Such a commit
-                must be short and change only entities.
+            may_share: Whether the commit may share its disk sync with other commits. A commit that
+                shares its sync must be short and must change only entities.
         """
         fault_plans.point("commit.begin")
         turn = self._connections.turn

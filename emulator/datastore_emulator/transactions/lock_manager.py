@@ -116,9 +116,9 @@ class LockManager:
         """Lock the places that a request has read.
 
         First, wait for changes that are about to touch these places. At busy places, where
-        transactions recently blocked each other, also wait for earlier readers. Correctness
-        requires neither wait, so the read stops waiting when the queue has not moved for a while,
-        when the wait becomes long, or when waiting would close a cycle.
+        transactions recently blocked each other, also wait for earlier readers. Neither wait
+        is needed for correctness. A read therefore stops waiting when the queue has not moved for a
+        while, when the wait becomes long, or when waiting would close a cycle.
         """
         footprint = lock_table.footprint(reads)
         queue: set[str] = set()
