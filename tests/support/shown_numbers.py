@@ -214,13 +214,13 @@ class ShownNumbers:
                 self._add(place, number, column, *([category] if category else []))
 
     def _of_desk(self, desk: console_browser.Desk) -> None:
-        page = desk.page("/statistics?days=365")
-        by_day, _, by_category = page.partition("<h2>By category")
+        today = datetime.now(UTC).date()
+        since = today - timedelta(days=364)
+        page = desk.page(f"/statistics?since={since}&until={today}")
+        by_day, _, by_category = page.partition("<h2>By day")[2].partition("<h2>By category")
         assert by_category
         for name, cells in _rows(by_category.partition("<h2>")[0]):
             self._line("desk", dict(zip(COLUMNS, cells, strict=True)), name)
-        today = datetime.now(UTC).date()
-        since = today - timedelta(days=364)
         recent = self._table("stats", "days", "demo", f"--since={since}", f"--until={today}")
         shown = [dict(zip(COLUMNS, cells, strict=True)) for _, cells in _rows(by_day)]
         for place, lines in (("desk", shown), ("stats days", recent)):

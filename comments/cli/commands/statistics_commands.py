@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from typing import TypeVar
 
 import click
@@ -11,7 +11,7 @@ import msgspec
 from comments.cli import console
 from comments.cli.commands import audience_commands
 from comments.domain.text import tables
-from comments.tree.counters import statistics
+from comments.tree.counters import periods, statistics
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -85,6 +85,28 @@ def _by_day(
         else functools.partial(statistics.by_day, site, category, since=first, until=last)
     )
     _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
+
+
+@stats.command("months", console.SITE)
+@click.option("--category", default="", help="Only this category.")
+@click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
+@click.option("--until", type=_day, help="Last day in UTC.")
+@_form
+def _by_month(
+    site_id: str,
+    category: str,
+    since: datetime | None,
+    until: datetime | None,
+    form: tables.TableFormat,
+) -> None:
+    """Show the numbers of each month (UTC) that has comments."""
+    period = _period(since, until)
+    months = periods.by_month(periods.days(console.site(site_id).id, period, category))
+    _print(periods.PeriodNumbers, lambda _: statistics.ReportPage(tuple(months), None), form)
+
+
+def _period(since: datetime | None, until: datetime | None) -> periods.Period:
+    return periods.Period(since.date() if since else date.min, until.date() if until else date.max)
 
 
 @stats.command("commenters", console.SITE)

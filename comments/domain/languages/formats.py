@@ -5,7 +5,7 @@ processes serve only JSON.
 """
 
 import functools
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def moment(value: datetime, language: str) -> str:
     from babel import dates  # noqa: PLC0415 - see the module
 
     locale, value = _locale(language), value.astimezone(UTC)
-    date = dates.format_date(value, "long", locale=locale)
+    day = dates.format_date(value, "long", locale=locale)
     time = dates.format_time(value, "short", tzinfo=UTC, locale=locale)
     joined = str(dates.get_datetime_format("medium", locale=locale)).replace("'", "")
-    return f"{joined.format(time, date)} UTC"
+    return f"{joined.format(time, day)} UTC"
 
 
 def day(value: datetime, language: str) -> str:
@@ -58,3 +58,10 @@ def day(value: datetime, language: str) -> str:
     from babel import dates  # noqa: PLC0415 - see the module
 
     return dates.format_date(value.astimezone(UTC), "medium", locale=_locale(language))
+
+
+def month(value: date, language: str) -> str:
+    """Write a month: Nov 2026."""
+    from babel import dates  # noqa: PLC0415 - see the module
+
+    return dates.format_skeleton("yMMM", value, locale=_locale(language))

@@ -79,9 +79,9 @@ class AuditLogQuery(_Query, frozen=True):
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A period of days that ends at `until` or today, in one category or in all of them."""
+    """A period, in one category or in all of them. By default, it is the 30 days until today."""
 
-    days: Literal["30", "90", "365"] = "30"
+    since: date | msgspec.UnsetType = msgspec.UNSET
     until: date | msgspec.UnsetType = msgspec.UNSET
     category: Typed = ""
 

@@ -68,6 +68,11 @@ def day(at: date) -> str:
     return formats.day(at, catalogue.ENGLISH.language)
 
 
+def month(at: date) -> str:
+    """Format a month."""
+    return formats.month(at, catalogue.ENGLISH.language)
+
+
 def number(value: int) -> str:
     """Format a whole number with separators."""
     return formats.number(value, catalogue.ENGLISH.language)

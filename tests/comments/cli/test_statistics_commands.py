@@ -26,6 +26,10 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
     assert run("stats", "days", "demo", *options).output.count("2026-01-02") == 2
     assert run("stats", "days", "demo", "--category", "News").output.count("2026-01-02") == 1
     assert run("stats", "days", "demo", "--since", "2026-01-03").output.count("\n") == 1
+    for options in ([], ["--category", "News"], ["--since", "2026-01-02", "--until", "2026-01-02"]):
+        assert run("stats", "months", "demo", *options, "--format", "csv").output == (
+            "month,comments,pending,spam,rejected,retracted\n2026-01,8,0,0,0,0\n"
+        )
     assert run("stats", "commenters", "demo", "page").output.count("g:") == 8
     threads = run("stats", "threads", "demo", "g:2.1", "--format", "csv")
     assert threads.output == "thread,title,comments\npage,'=1+1,1\n"

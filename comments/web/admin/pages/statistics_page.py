@@ -1,10 +1,18 @@
-"""The statistics of a site by day and by category, with plots, and the site's usage today."""
+"""The statistics of a site for a period and by category, with plots, and the site's usage today.
 
+The tables show days for a period of up to a year, and months for a longer one.
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 import flask
 
-from comments.tree.counters import statistics
+from comments.tree.counters import periods, statistics
+from comments.tree.counters.periods import Period
 from comments.web.admin import admin_queries, plots, site_visit
 from comments.web.admin.pages import limit_page
 from comments.web.http.decode import query_strings
@@ -13,55 +21,122 @@ from comments.web.rendering import labels
 blueprint = site_visit.blueprint("statistics")
 
 _MOST_CATEGORIES = 200
+_MOST_DAYS = 366  # Longer periods are shown by month.
+_DEFAULT = 30
+_OFFERED = (30, 90, 365)  # Days up to today
+
+
+class _Column(NamedTuple):
+    """A number of a period, and the same number of the period before."""
+
+    name: str
+    here: int
+    before: int
 
 
 @blueprint.get("/statistics")
 def show(site_id: str) -> flask.Response:
-    """Show comment counts and distinct commenters for a period of days and for each category."""
+    """Show comment counts and distinct commenters for a period and for each category."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.StatisticsQuery)
     today = datetime.now(UTC).date()
     until = query.until if isinstance(query.until, date) else today
-    since = date.fromordinal(max(until.toordinal() - int(query.days) + 1, 1))
-    by_day = statistics.by_day(visit.site.id, query.category, since=since, until=until)
+    period = _days_until(until, _DEFAULT)
+    if isinstance(query.since, date):
+        period = Period(query.since, until)
+    before = period.before()
+    first = period.since if before is None else before.since
+    days = periods.days(visit.site.id, Period(first, until), query.category)
+    lines = [line for line in days if line.day and line.day >= period.since]
     by_category = statistics.by_category(visit.site.id, limit=_MOST_CATEGORIES)
-    every = _all_days({line.day: line for line in by_day.lines if line.day}, since, until)
+    oldest = periods.first_day(visit.site.id)
+    offered = [Period(oldest, max(oldest, today))] if oldest else []
+    is_monthly = period.length > _MOST_DAYS
+    plotted = _months(lines) if is_monthly else _all_days(lines, period)
     return site_visit.page(
         "statistics.html",
         visit,
         query=query,
+        query_of=functools.partial(_query_of, category=query.category),
         all=statistics.site(visit.site.id),
         today=limit_page.today(visit.site, datetime.now(UTC)),
-        days=by_day.lines[::-1],
-        last=None if by_day.lines else _last_day(visit.site.id, query.category, since),
+        unit="month" if is_monthly else "day",
+        lines=[(label, line) for label, line in plotted if line][::-1],
+        before=before,
+        comparison=list(_comparison(lines, days[: len(days) - len(lines)])),
+        last=None if lines else _last_day(visit.site.id, query.category, period.since),
         categories=by_category.lines,
         is_nested=any("/" in line.category for line in by_category.lines),
         is_cut=by_category.after is not None,
-        plot=plots.bars([(day, line.comments if line else 0) for day, line in every]),
-        plot_of_people=plots.bars([(day, line.commenters if line else 0) for day, line in every]),
+        plot=plots.bars([(label, line.comments if line else 0) for label, line in plotted]),
+        plot_of_people=plots.bars(_commenters(plotted)),
         plot_of_categories=plots.bars(
             [(line.category, line.comments) for line in by_category.lines]
         ),
         plot_of_people_there=plots.bars(
             [(line.category, line.commenters) for line in by_category.lines]
         ),
-        since=since,
-        until=until,
+        period=period,
+        offered=[*(_days_until(today, length) for length in _OFFERED), *offered],
         size=(plots.WIDTH, plots.HEIGHT),
     )
 
 
-def _last_day(site_id: str, category: str, since: date) -> date | None:
-    """Return the last day with comments before a period or, if there is none, the last of all."""
+_Line = statistics.StatisticsEntry | periods.PeriodNumbers
+_Labeled = Sequence[tuple[str, _Line | None]]
+
+
+def _query_of(period: Period, *, category: str) -> str:
+    """Return the query that shows a period of a category."""
+    dates = {"since": period.since.isoformat(), "until": period.until.isoformat()}
+    return urlencode(dates | ({"category": category} if category else {}))
+
+
+def _days_until(until: date, length: int) -> Period:
+    return Period(date.fromordinal(max(until.toordinal() - length + 1, 1)), until)
+
+
+def _last_day(site_id: str, category: str, since: date) -> Period | None:
+    """Return the days up to the last comments before a period or, if there are none, of all."""
     before = date.fromordinal(max(since.toordinal() - 1, 1))
-    return statistics.last_day(site_id, category, until=before) or statistics.last_day(
+    last = statistics.last_day(site_id, category, until=before) or statistics.last_day(
         site_id, category, until=date.max
     )
+    return _days_until(last, _DEFAULT) if last else None
 
 
-def _all_days(
-    lines: dict[date, statistics.StatisticsEntry], since: date, until: date
-) -> list[tuple[str, statistics.StatisticsEntry | None]]:
+def _comparison(
+    lines: Sequence[statistics.StatisticsEntry], before: Sequence[statistics.StatisticsEntry]
+) -> Iterator[_Column]:
+    here, there = periods.total(lines), periods.total(before)
+    for name in periods.PeriodNumbers.__struct_fields__[1:]:
+        yield _Column(name, getattr(here, name), getattr(there, name))
+
+
+def _all_days(lines: Sequence[statistics.StatisticsEntry], period: Period) -> _Labeled:
     """Return all days of a period with their names, including days without comments."""
-    days = [since + timedelta(days=number) for number in range((until - since).days + 1)]
-    return [(labels.day(day), lines.get(day)) for day in days]
+    known = {line.day: line for line in lines}
+    days = [period.since + timedelta(days=number) for number in range(period.length)]
+    return [(labels.day(day), known.get(day)) for day in days]
+
+
+def _months(lines: Sequence[statistics.StatisticsEntry]) -> _Labeled:
+    """Return all months with their names from the first to the last that has comments."""
+    known = {line.month: line for line in periods.by_month(lines)}
+    if not known:
+        return []
+    numbers = range(_number(min(known)), _number(max(known)) + 1)
+    months = [f"{number // 12:04}-{number % 12 + 1:02}" for number in numbers]
+    return [(labels.month(date.fromisoformat(f"{month}-01")), known.get(month)) for month in months]
+
+
+def _number(month: str) -> int:
+    """Return the number of a month since the year 0."""
+    return 12 * int(month[:4]) + int(month[5:]) - 1
+
+
+def _commenters(lines: _Labeled) -> list[tuple[str, int]]:
+    return [
+        (label, line.commenters if isinstance(line, statistics.StatisticsEntry) else 0)
+        for label, line in lines
+    ]

@@ -271,7 +271,8 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
         )  # fmt: skip
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
-    for query, per_day in (("", 2), ("?days=90", 2), ("?category=cats", 1)):
+    longer = f"?since={now().date() - timedelta(days=89)}"
+    for query, per_day in (("", 2), (longer, 2), ("?category=cats", 1)):
         page = desk.page(f"/statistics{query}")
         assert "6 approved comments by 4 commenters" in page
         _, comments, people, _, there = page.split('<svg class="ft-plot"')
@@ -287,7 +288,8 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
     assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
     assert re.search(r'"row">cats</th><td>3</td><td>3</td>', page)
     assert "include its subcategories" not in desk.page("/statistics")
-    assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
+    for backward in ("since=2026-02-01&until=2026-01-31", "since=2026-03-01&until=2026-01-31"):
+        assert desk.client.get(f"{DESK}/statistics?{backward}").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?until=").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?until=2026-02-30").status_code == 400
@@ -315,7 +317,31 @@ def test_statistics_of_days_without_comments_link_to_the_days_with_comments(
     shown = desk.page(html.unescape(link[1]))
     assert "No comments on these days." not in shown
     assert f'<th scope="row" class="ft-day">{labels.day(day)}</th><td>1</td>' in shown
-    assert desk.page("/statistics?until=0001-01-01&days=365")
+    assert desk.page("/statistics?until=0001-01-01")
+
+
+def test_a_period_of_years_is_shown_by_month_and_compared_with_the_years_before(
+    desk: Desk, site: records.Site
+) -> None:
+    for at in ("2012-12-31", "2013-02-01", "2013-02-28", "2013-04-01", "2015-01-01"):
+        sample_threads.post(site, f"of {at}", now=datetime.fromisoformat(f"{at}T12:00+00:00"))
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    page = desk.page("/statistics?since=2013-01-01&until=2014-12-31")
+    assert "<h2>By month (UTC)</h2>" in page
+    months = re.findall(r'class="ft-day">(\w+ \d+)</th><td>(\d+)</td>', page)
+    assert months == [("Apr 2013", "1"), ("Feb 2013", "2")]
+    plotted = re.findall(r"<title>(\w+ \d+: \d+)</title>", page)
+    assert plotted == ["Feb 2013: 2", "Apr 2013: 1"]
+    compared = [re.findall(r"<td>(.*?)</td>", row)[0] for row in page.split("<tr>")[2:5]]
+    assert compared == ["3", "1", "+2"]
+    everything = re.search(r'href="[^"]*(/statistics\?[^"]*)">All time', page)
+    assert everything
+    page = desk.page(html.unescape(everything[1]))
+    assert [re.findall(r"<td>(.*?)</td>", row)[0] for row in page.split("<tr>")[2:5]] == [
+        "5", "0", "+5",
+    ]  # fmt: skip
+    assert desk.page("/statistics?since=0001-01-01&until=9999-12-31").count("<h2>") > 3
 
 
 def test_the_numbers_of_nested_categories_are_shown_with_their_whole_names(
