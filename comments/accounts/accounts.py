@@ -330,6 +330,30 @@ def remove(account: str) -> bool:
     return transactions.transaction(body)
 
 
+def leave(identity: str) -> int:
+    """Delete an identity, given its key name, and its account if nothing else leads to it.
+
+    An account with a role stays. Return the number of deleted or changed rows.
+    """
+    led = reads.get(account_rows.identity_key(identity))
+    if led is None:
+        return 0
+
+    def body() -> bool:
+        row = reads.get(account_rows.account_key(led.account))
+        if row is not None and set(row.identities) <= {identity} and not row.grants:
+            return True
+        if row is not None:
+            row.identities = [name for name in row.identities if name != identity]
+        put = () if row is None else (row,)
+        transactions.apply(ownership.Writes(_OWNER, put=put, delete=(led.key,)))
+        return False
+
+    if transactions.transaction(body):
+        remove(led.account)
+    return 1
+
+
 def address_of(account: Account, secret: str, *, now: datetime) -> str:
     """Return an account's mail address, or "" if it has none.
 

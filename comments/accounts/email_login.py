@@ -36,6 +36,7 @@ from comments.domain.text import cleaning
 from comments.domain.text.addresses import mail_addresses
 from comments.events import backlog, mail_jobs, outbox
 from comments.limits import login_mail_rush, proof_policy, rate_limits
+from comments.sites import site_settings
 from comments.store import ownership, transactions
 
 TERM = timedelta(minutes=30)
@@ -130,10 +131,13 @@ def link_of(link: str, *, secret: str, now: datetime) -> Link:
     """Decrypt the content of a mailed link.
 
     Raises:
-        errors.BadLink: the link is not valid, or has expired.
+        errors.BadLink: the link is not valid, or has expired, or its site is deleted.
     """
     text = encryption.unseal(link, _LINK, secret, now=now, term=TERM)
-    return decoders.json(Link).decode(text)
+    decoded = decoders.json(Link).decode(text)
+    if not site_settings.is_active(decoded.site):
+        raise errors.BadLink
+    return decoded
 
 
 def code(link: str, *, secret: str, now: datetime) -> str:

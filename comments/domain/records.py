@@ -125,7 +125,8 @@ class Site(msgspec.Struct, frozen=True):
     disables caching. `freshness` is how many seconds a process may reuse a thread without a probe.
     `categories` lists the categories under which pages may file their threads. `moderators` lists
     the e-mail addresses that are notified of pending comments. `has_providers` tells whether a
-    provider is available to the site's readers.
+    provider is available to the site's readers. `deleted` and `erasing` are the times when the site
+    was deleted and when the erasure of its rows began.
     """
 
     id: str
@@ -144,6 +145,8 @@ class Site(msgspec.Struct, frozen=True):
     freshness: int = 0
     options: site_options.SiteOptions = site_options.SiteOptions()
     has_providers: bool = False
+    deleted: datetime | None = None
+    erasing: datetime | None = None
 
     @property
     def scheme(self) -> sorthash.Scheme:
@@ -180,6 +183,12 @@ class ImportUndo(msgspec.Struct, frozen=True):
 
     site: str
     id: str
+
+
+class SiteErasure(msgspec.Struct, frozen=True):
+    """An erasure of a deleted site that is due or has begun."""
+
+    site: str
 
 
 class Thread(msgspec.Struct, frozen=True):

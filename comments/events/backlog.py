@@ -1,10 +1,10 @@
-"""The backlog of this process: compactions, votes to count, undos of imports, events to deliver.
+"""The backlog of this process: compactions, votes to count, undos, erasures, events to deliver.
 
 A thread is due `ERASE_AFTER` seconds after an edit or a retraction. Otherwise, it is due when it
 has `FOLD_ROWS` pending changes or when its oldest pending change is `FOLD_AFTER` seconds old. A
 list is due when one of its marks requests compaction; a comment is due `COUNT_AFTER` seconds after
-its first uncounted vote. An undo of an import is due immediately. Each thread, list, comment and
-undo is in the backlog only once, no matter how often it changes.
+its first uncounted vote. An undo of an import and an erasure of a site are due immediately. Each
+thread, list, comment, undo and erasure is in the backlog only once, no matter how often it changes.
 
 No work depends on the backlog alone. The commit of a change also stores that compaction, counting
 or delivery is needed. If a process dies, a query (`scheduler`) therefore finds the work of that
@@ -23,7 +23,13 @@ from typing import Protocol
 from comments.domain import records
 from comments.store.memory import per_process
 
-Name = records.ThreadName | records.SetName | records.VotedComment | records.ImportUndo
+Name = (
+    records.ThreadName
+    | records.SetName
+    | records.VotedComment
+    | records.ImportUndo
+    | records.SiteErasure
+)
 TELL_AFTER = 0.5  # Seconds without a new event after which the collected events are delivered.
 # Maximum number of seconds that an event waits while more events arrive. A larger delivery takes
 # less processor time for each event, and writes a busy site's counter rows less often.
@@ -212,6 +218,11 @@ def note_vote(name: records.VotedComment) -> None:
 def note_undo(undo: records.ImportUndo) -> None:
     """Report that an undo of an import has work to do. Call this function after the commit."""
     _notes().add(undo, changes=0, within=0.0)
+
+
+def note_site_erasure(site: str) -> None:
+    """Report that the rows of a site must be erased. Call this function after the commit."""
+    _notes().add(records.SiteErasure(site), changes=0, within=0.0)
 
 
 def again(name: Name, *, within: float) -> None:

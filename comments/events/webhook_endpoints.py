@@ -96,7 +96,8 @@ def every(site: str) -> tuple[Registered, ...]:
     Raises:
         errors.NotFound: the site does not exist.
     """
-    if not site or reads.get(comment_rows.site_key(site)) is None:
+    row = reads.get(comment_rows.site_key(site)) if site else None
+    if row is None or row.deleted is not None:
         raise errors.NotFound("site", site)
     return _stored_hooks([site])[0]
 
@@ -177,9 +178,13 @@ def queue(site: str, name: str) -> str:
 
 
 def find(recipient: str) -> Registered | None:
-    """Return a queue's hook; None if the hook was removed."""
-    site, _, name = recipient.partition("/")
-    return next((hook for hook in _stored_hooks([site])[0] if hook.id == name), None)
+    """Return a queue's hook; None if the hook was removed or the site is deleted."""
+    name, _, hook_id = recipient.partition("/")
+    keys = [comment_rows.site_key(name), event_rows.site_hooks_key(name)]
+    site, row = reads.get_multi(keys)
+    if site is None or site.deleted is not None or row is None:
+        return None
+    return next((hook for hook in _decode(row.hooks) if hook.id == hook_id), None)
 
 
 def tell(

@@ -118,7 +118,8 @@ def expire(now: datetime) -> int:
     if time.monotonic() < looks.get("next", 0.0):
         return 0
     looks["next"] = time.monotonic() + _EVERY
-    over = [site.id for site in site_settings.every() if rulebook.current(site.id).is_to_prune(now)]
+    sites = site_settings.every_kept()
+    over = [site.id for site in sites if rulebook.current(site.id).is_to_prune(now)]
     for site in over:
         transactions.transaction(functools.partial(_prune, site, now))
         rulebook.forget(site)

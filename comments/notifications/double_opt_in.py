@@ -34,6 +34,7 @@ from comments.events import backlog, mail_jobs, outbox
 from comments.limits import rate_limits
 from comments.limits.site_request import SiteRequest
 from comments.notifications import subscriptions
+from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
@@ -137,10 +138,13 @@ def request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
     """Decrypt the request in a confirmation link.
 
     Raises:
-        errors.BadLink: the link is invalid or has expired.
+        errors.BadLink: the link is invalid or has expired, or its site is deleted.
     """
     text = encryption.unseal(link, _CONFIRM, secret, now=now, term=TERM)
-    return decoders.json(SubscriptionRequest).decode(text)
+    request = decoders.json(SubscriptionRequest).decode(text)
+    if not site_settings.is_active(request.site):
+        raise errors.BadLink
+    return request
 
 
 def unused_request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:

@@ -352,10 +352,12 @@ def _id_of(errand: mail_jobs.Told, who: str) -> str:
 
 
 def _comment(event: str, status: str) -> records.Comment | None:
-    """Return an event's comment if it still has the given status, otherwise None."""
+    """Return an event's comment if it still has the given status and a site, otherwise None."""
     row = reads.get(comment_rows.comment_key(event.partition(".")[0]))
     comment = None if row is None else conversion.comment_record(row)
-    return comment if comment is not None and comment.status == status else None
+    if comment is None or comment.status != status:
+        return None
+    return comment if site_settings.is_active(comment.site) else None
 
 
 def _answered_author(comment: records.Comment) -> str:

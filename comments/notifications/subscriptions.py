@@ -200,6 +200,24 @@ def end_of(site: str, author: str, *, now: datetime) -> None:
             unsubscribe(subscriber, names[start : start + _AT_ONCE], now=now)
 
 
+def erase_of_site(subscriber: str, site: str) -> int:
+    """Delete a subscriber's subscriptions on a site; with the last subscription, erase the address.
+
+    The site's follower lists and counters stay as they are, because they are erased too. Return the
+    number of deleted rows.
+    """
+
+    def body() -> int:
+        stored = _stored_rows(subscriber)
+        gone = [row.key for row in stored if row.site == site]
+        if gone and len(gone) == len(stored):
+            gone.append(subscription_rows.subscriber_key(subscriber))
+        transactions.apply(ownership.Writes(_OWNER, delete=tuple(gone)))
+        return len(gone)
+
+    return transactions.transaction(body)
+
+
 def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
     """Return an author's subscriber ids, and which of these ids subscribe to replies.
 

@@ -45,18 +45,47 @@ def get(site_id: str) -> records.Site:
     """Return a copy of the site with this id, which may be up to a minute old (`row_copies`).
 
     Raises:
-        errors.NotFound: the site does not exist.
+        errors.NotFound: the site does not exist, or is deleted.
     """
-    return COPIES.get().get(_check_id(site_id))
+    return _check_is_active(kept_site(site_id))
 
 
 def current(site_id: str) -> records.Site:
     """Return the site with this id for a decision about a post.
 
     Raises:
+        errors.NotFound: the site does not exist, or is deleted.
+    """
+    return _check_is_active(COPIES.get().current(_check_id(site_id)))
+
+
+def kept_site(site_id: str) -> records.Site:
+    """Return the same as `get`, but also a deleted site whose rows still exist.
+
+    Raises:
         errors.NotFound: the site does not exist.
     """
-    return COPIES.get().current(_check_id(site_id))
+    return COPIES.get().get(_check_id(site_id))
+
+
+def is_active(site_id: str) -> bool:
+    """Return whether the site exists and is not deleted, as `current` knows it."""
+    with contextlib.suppress(errors.NotFound):
+        return bool(current(site_id))
+    return False
+
+
+def is_being_erased(site_id: str) -> bool:
+    """Return whether the erasure of the site has begun, as `get` knows it."""
+    with contextlib.suppress(errors.NotFound):
+        return kept_site(site_id).erasing is not None
+    return False
+
+
+def _check_is_active(site: records.Site) -> records.Site:
+    if site.deleted is not None:
+        raise errors.NotFound("site", site.id)
+    return site
 
 
 def _check_id(site_id: str) -> str:
@@ -149,7 +178,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
 
     def body() -> records.Site:
         row = reads.get(comment_rows.site_key(site_id)) if site_id else None
-        if row is None:
+        if row is None or row.deleted is not None:
             raise errors.NotFound("site", site_id)
         if noted is not None and transactions.may_have_run() and audit_log.is_done(noted.act):
             return conversion.site_record(row)
@@ -198,8 +227,9 @@ def mark_providers(having: Mapping[str, bool]) -> None:
 
 
 def is_known(site_id: str) -> bool:
-    """Return whether this process has a copy of a site, without reading the store."""
-    return COPIES.get().has(site_id)
+    """Return whether this process has a copy of an active site, without reading the store."""
+    copy = COPIES.get().peek(site_id)
+    return copy is not None and copy.deleted is None
 
 
 def _change_turnstile(row: comment_rows.SiteRow, change: Turned) -> str:
@@ -245,7 +275,12 @@ def _changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> Iterator[s
 
 
 def every() -> list[records.Site]:
-    """List all sites, sorted by id."""
+    """List all sites that are not deleted, sorted by id."""
+    return [site for site in every_kept() if site.deleted is None]
+
+
+def every_kept() -> list[records.Site]:
+    """List all sites, including deleted ones, sorted by id."""
     return [conversion.site_record(row) for row in _every_row()]
 
 
@@ -266,7 +301,7 @@ def prepare_demo(
 
     Return the site if this call has added it.
     """
-    if every():
+    if every_kept():
         return None
     # If two processes start with the same new folder, the second process finds that the site
     # exists.
@@ -342,7 +377,7 @@ def scheme_writes(row: comment_rows.SiteRow, scheme: sorthash.Scheme) -> ownersh
 def scheme_of(site_id: str) -> sorthash.Scheme:
     """Return the scheme of a site's sort hashes, or the default if the site does not exist."""
     try:
-        return get(site_id).scheme
+        return kept_site(site_id).scheme
     except errors.NotFound:
         return sorthash.Scheme()
 

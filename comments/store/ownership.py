@@ -49,6 +49,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "ImportBatch": "import_journal",
     "ImportPart": "upload_store",
 }
+ERASER = "site_erasure"  # May delete rows of every kind, and writes none.
 
 
 def may_write(owner: str, kind: str) -> bool:

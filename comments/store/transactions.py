@@ -12,7 +12,7 @@ from comments import errors
 from comments.store import connection
 from comments.store.memory import commit_counts
 from comments.store.models import schema
-from comments.store.ownership import Patch, Writes, may_write
+from comments.store.ownership import ERASER, Patch, Writes, may_write
 from comments.store.wire import codec
 
 T = TypeVar("T")
@@ -180,7 +180,8 @@ def _add(mutations: Any, change: Writes, threads: set[str]) -> None:
     for row in change.put:
         encode(mutations.add().upsert, row)
     for key in change.delete:
-        _check_owner(owner, key)
+        if owner != ERASER:
+            _check_owner(owner, key)
         mutations.add(delete=store.key(*key))
     for patch in change.patch:
         made = mutations.add()

@@ -186,7 +186,7 @@ def author_of(comment_id: str) -> str:
 
 
 def _sites(site: str | None) -> list[str]:
-    return [website.id for website in site_settings.every()] if site is None else [site]
+    return [website.id for website in site_settings.every_kept()] if site is None else [site]
 
 
 def _as_author_sees(writing: Writing) -> Writing:

@@ -3,10 +3,11 @@
 The scheduler compacts threads that are due and records the time of each switch by this process's
 monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
 unreferenced buckets. The scheduler also compacts large sets (`set_compaction`) and counts votes
-(`cast_vote`), neither of which needs a second step. The scheduler runs undos of imports in parts,
-so that other work can run in between, and continues an undo as soon as the compactions for which
-the undo waits are cleared. The scheduler delivers the process's own events shortly after their
-commit. A sweep delivers the events of processes that have ended (`dispatcher`).
+(`cast_vote`), neither of which needs a second step. The scheduler runs undos of imports and
+erasures of sites in parts, so that other work can run in between, and continues an undo as soon as
+the compactions for which the undo waits are cleared. The scheduler delivers the process's own
+events shortly after their commit. A sweep delivers the events of processes that have ended
+(`dispatcher`).
 
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
 App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls
@@ -48,7 +49,7 @@ from comments.transfer.importing import import_undo
 from comments.tree.bulk import recategorize
 from comments.tree.counters import sharding, thread_counts
 from comments.tree.counters.declared import declared_backfill
-from comments.upkeep import wiring
+from comments.upkeep import site_erasure, wiring
 from comments.upkeep.migrations import rescheming, thread_count_rows, upgrades
 
 _RETRY_AFTER = 5.0  # Seconds; a random factor of up to 2 keeps processes apart
@@ -163,7 +164,7 @@ class Scheduler:
     def round(
         self, names: Iterable[backlog.Name], between: Callable[[], None] = lambda: None
     ) -> RoundSummary:
-        """Count votes, continue undos, compact the other entries, and clear earlier compactions.
+        """Count votes, continue undos and erasures, compact other entries, and clear compactions.
 
         A compaction is cleared after its grace period.
 
@@ -214,6 +215,8 @@ class Scheduler:
 
         Return False if another process compacted it first.
         """
+        if site_settings.is_being_erased(name.site):
+            return True
         scheme = site_settings.scheme_of(name.site)
         result = compactor.compact(scheme, name, now=self.now(), only_due=only_due)
         if result is None:
@@ -247,6 +250,9 @@ class Scheduler:
         if isinstance(name, records.ImportUndo):
             self._undo(name)
             return True
+        if isinstance(name, records.SiteErasure):
+            self._erase(name)
+            return True
         return self.compact(name, only_due=True)
 
     def _undo(self, undo: records.ImportUndo) -> None:
@@ -258,6 +264,11 @@ class Scheduler:
         elif done.found.is_being_undone:
             self._undos[undo] = set(done.waiting)
             backlog.again(undo, within=_UNDO_AGAIN)
+
+    def _erase(self, erasure: records.SiteErasure) -> None:
+        """Erase a part of a site, and schedule the next part."""
+        if site_erasure.run_part(erasure.site, now=self.now()).is_left:
+            backlog.note_site_erasure(erasure.site)
 
     def _clear(self) -> int:
         due = [compaction for compaction in self._switched if compaction.due <= self._clock()]
@@ -316,11 +327,12 @@ def of_process(
 
 
 def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
-    """Find all due work in the store: votes to count, undos, and threads and lists to compact."""
+    """Find all due work in the store: votes, undos, erasures, and threads and lists to compact."""
     now = datetime.now(UTC) if now is None else now
     return [
         *cast_vote.waiting_comments(now),
         *import_undo.unfinished_undos(),
+        *site_erasure.due_erasures(now),
         *due_threads.find(now),
         *set_search.sets_to_compact(),
     ]
@@ -387,7 +399,8 @@ def rebuild_whole(
 
 
 def _work(name: backlog.Name) -> str:
-    return "Undoing the import" if isinstance(name, records.ImportUndo) else "Compacting"
+    words = {records.ImportUndo: "Undoing the import", records.SiteErasure: "Erasing the site"}
+    return words.get(type(name), "Compacting")
 
 
 def log_failure(what: str, error: Exception) -> None:

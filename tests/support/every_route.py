@@ -429,6 +429,12 @@ ROWS += [
         form={"policy": "off", "close_after": "0", "reports": "3"}),
     Row("POST", f"{DESK}/settings/options", {**SETTLE, "moderator": 403}, 403,
         form={"votes": "on", "website": "on", "guests": "on", "moderation": "on", "live": "60"}),
+    Row("GET", f"{DESK}/settings/delete", {**AT_DESK, "moderator": 403}, 303),
+    # The form does not name the site, so nothing is deleted.
+    Row("POST", f"{DESK}/settings/delete", {**SETTLE, "moderator": 403, "owner": 400}, 403,
+        form={"site": "another", "current": PASSWORD}),
+    # The site is not deleted, so nothing changes.
+    Row("POST", f"{DESK}/undelete", {**SETTLE, "moderator": 403}, 403, form={}),
     Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
     # There is nothing to remove, but callers without permission must not learn this.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,

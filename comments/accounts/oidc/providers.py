@@ -156,7 +156,8 @@ def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
 
     def widen(provider: Provider) -> Provider:
         for site in sites:
-            if not site or reads.get(comment_rows.site_key(site)) is None:
+            row = reads.get(comment_rows.site_key(site)) if site else None
+            if row is None or row.deleted is not None:
                 raise errors.NotFound("site", site)
         offered = tuple(sorted({*provider.sites, *sites}))
         return msgspec.structs.replace(provider, sites=offered, at_desk=provider.at_desk or at_desk)

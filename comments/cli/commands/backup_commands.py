@@ -140,8 +140,8 @@ def _restore_lines(restored: "store_restore.Restored") -> list[str]:
         )
     if repeated is None:
         lines.append(
-            "The replaced store is missing or cannot be read, so comments, accounts and "
-            "subscriptions that were deleted after the backup are back. Repeat the erasures that "
+            "The replaced store is missing or cannot be read, so comments, accounts, subscriptions "
+            "and sites that were deleted after the backup are back. Repeat the erasures that "
             "people have requested since."
         )
     else:
@@ -149,7 +149,8 @@ def _restore_lines(restored: "store_restore.Restored") -> list[str]:
             f"Deleted again, as in the replaced store: "
             f"{quantity(repeated.comments, 'comment')}, "
             f"{quantity(repeated.accounts, 'account')}, "
-            f"{quantity(repeated.subscriptions, 'subscription')}."
+            f"{quantity(repeated.subscriptions, 'subscription')}, "
+            f"{quantity(repeated.sites, 'site')}."
         )
     lines.append(
         "All sessions and one-time links have ended. Owners and moderators must sign in again."

@@ -1,4 +1,4 @@
-"""Add, list and change websites: `site add|list|set`."""
+"""Add, list, change and delete websites: `site`."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,15 +8,16 @@ import click
 from comments.accounts import moderation_sessions
 from comments.cli import console
 from comments.cli.commands import moderation_commands
-from comments.domain import site_options
+from comments.domain import records, site_options
 from comments.domain.ids import site_ids
 from comments.domain.languages import error_texts
 from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
-from comments.sites import site_settings
+from comments.sites import site_deletion, site_settings
+from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
 
-site = console.Group("site", help="Add, list and change websites.")
+site = console.Group("site", help="Add, list, change and delete websites.")
 # The options of `site set` that change the site's own fields; the others change its `options`.
 _OF_SITE = (
     "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds", "freshness",
@@ -54,9 +55,74 @@ def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
 
 @site.command("list")
 def _list_sites() -> None:
-    """List the websites, one per line: id, origins."""
+    """List the websites, one per line: id, origins, and whether the website is deleted."""
     for website in console.sites():
         click.echo(f"{website.id}\t{' '.join(website.origins)}")
+    for website in site_deletion.deleted_sites():
+        click.echo(f"{website.id}\t{' '.join(website.origins)}\t{_deletion_state(website)}")
+
+
+def _deletion_state(website: records.Site) -> str:
+    if website.erasing is not None:
+        return "being erased"
+    return f"deleted, can be undeleted until {site_deletion.ends(website):%Y-%m-%d %H:%M} UTC"
+
+
+_yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
+@site.command("delete")
+@click.argument("site_id", metavar="SITE")
+@_yes
+def _delete_site(site_id: str, *, yes: bool) -> None:
+    """Delete a website with all its comments. For 30 days, `site undelete` takes it back.
+
+    Its pages show no comments any more, nobody can post, and no mail or webhook is sent. A server
+    erases all its data after the 30 days, or when `site erase` asks for it.
+    """
+    website = console.site(site_id)
+    _confirm(f"Delete {website.id} with all its comments?", website.id, yes=yes)
+    now = datetime.now(UTC)
+    deleted = site_deletion.delete(website.id, moderation_commands.ACTOR, now=now)
+    click.echo(f"{deleted.id} is {_deletion_state(deleted)}. {console.applies()}")
+
+
+@site.command("undelete")
+@click.argument("site_id", metavar="SITE")
+def _undelete_site(site_id: str) -> None:
+    """Take a deleted website back, as it was."""
+    site_deletion.restore(site_id, moderation_commands.ACTOR, now=datetime.now(UTC))
+    click.echo(f"{site_id} is back. {console.applies()}")
+
+
+@site.command("erase")
+@click.argument("site_id", metavar="SITE")
+@_yes
+def _erase_site(site_id: str, *, yes: bool) -> None:
+    """Erase all data of a deleted website now, instead of after 30 days.
+
+    Backups keep the data until they are deleted. If the command is interrupted, a server continues
+    the erasure, and so does the same command.
+    """
+    now = datetime.now(UTC)
+    _confirm(f"Permanently erase all data of {site_id}?", site_id, yes=yes)
+    site_erasure.begin(site_id, now=now)
+    rows, done = 0, site_erasure.go_on(site_id, now=now)
+    while done.is_left:
+        rows, done = rows + done.rows, site_erasure.go_on(site_id, now=now)
+    minutes = site_erasure.SETTLING.seconds // 60
+    free = (
+        "Its id is free again."
+        if done.is_done
+        else f"In {minutes} minutes, when nothing can be left of running work, a server or this "
+        "command makes the id free again."
+    )
+    click.echo(f"Erased {quantity(rows, 'row')} of {site_id}. {free}")
+
+
+def _confirm(question: str, site_id: str, *, yes: bool) -> None:
+    if not yes and click.prompt(f"{question} Type its id") != site_id:
+        raise click.ClickException("This is not the id. Nothing was changed.")
 
 
 @site.command("set")

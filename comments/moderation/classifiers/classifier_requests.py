@@ -86,7 +86,8 @@ def channel(
 ) -> message_sender.Recipient:
     """Return the recipient of a question queue, with the function that asks the classifier."""
     site, _, name = recipient.rpartition("/")
-    classifier = rulebook.current(site).classifier(name) if site else None
+    is_active = site_settings.is_active(site)
+    classifier = rulebook.current(site).classifier(name) if is_active else None
     if classifier is None:
         return message_sender.Recipient(message_sender.Way.GONE)
     consultant = _Consultant(settings, client, site, classifier, now)

@@ -62,9 +62,10 @@ class RowCopies(Generic[V]):
         """Return a row's value for a decision about a post."""
         return self._find(name, delay())
 
-    def has(self, name: str) -> bool:
-        """Return whether this process has a copy, of any age."""
-        return self._copies.get(name) is not None
+    def peek(self, name: str) -> V | None:
+        """Return this process's copy, of any age, or None."""
+        copy = self._copies.get(name)
+        return None if copy is None else copy.value
 
     def drop(self, name: str) -> None:
         """Drop a copy after a change by this process."""

@@ -19,7 +19,9 @@ class SiteRow(schema.StoredRow):
     """A website. `digits`, `width` and `levels` define the scheme of the site's sort hashes.
 
     `levels` is 0 in rows from releases that did not store it. `reshaped` is true if `site rescheme`
-    has set the scheme. The levels are then not compared with SORT_HASH_LEVELS.
+    has set the scheme. The levels are then not compared with SORT_HASH_LEVELS. `deleted` is the
+    time when an owner deleted the site, and None if it is not deleted. `erasing` is the time when
+    the erasure of the site's rows began (`site_erasure`).
     """
 
     origins = schema.texts()
@@ -39,6 +41,8 @@ class SiteRow(schema.StoredRow):
     options = schema.text(default="")
     has_providers = schema.boolean(indexed=False, default=False)
     created = schema.time(indexed=False)
+    deleted = schema.time()
+    erasing = schema.time(indexed=False)
 
 
 class SiteSetupRow(schema.StoredRow):

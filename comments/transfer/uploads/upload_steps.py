@@ -50,7 +50,7 @@ def go_on(secret: str, now: Clock, is_open: Callable[[], bool] = lambda: True) -
     """Work on all uploads that no other process works on, and delete old uploads and copies."""
     try:
         working_folder.remove_leftovers()
-        for site in upload_store.waiting_sites(now()):
+        for site in filter(site_settings.is_active, upload_store.waiting_sites(now())):
             do_next_step(site, secret, clock=now, is_open=is_open)
         upload_store.expire(now())
     except Stopped:

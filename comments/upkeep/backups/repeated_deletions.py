@@ -1,11 +1,11 @@
 """Repeat in a restored store the deletions that people requested after the backup was made.
 
-A backup still contains comments, accounts and subscriptions that were deleted after it was made.
-The store that the backup replaces shows what was deleted, if that store can be read. The same
-comments, accounts and subscriptions are deleted again before the restored store serves requests.
+A backup still contains comments, accounts, subscriptions and sites that were deleted after it was
+made. The store that the backup replaces shows what was deleted, if that store can be read. The same
+data is deleted again before the restored store serves requests.
 
 Only the replaced store decides: what was not deleted there is not deleted here. Repeating the step
-changes nothing.
+changes nothing. A site that was erased completely is unknown there, so the backup brings it back.
 """
 
 from collections.abc import Iterator
@@ -16,20 +16,22 @@ from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.records import Status
 from comments.notifications import subscriptions
-from comments.sites import site_settings
+from comments.sites import site_deletion, site_settings
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import changes, votes
 
 _AT_ONCE = 300  # Rows per look-up.
+_ACTOR = records.Actor("cli", "the command line")
 
 
 class RepeatedDeletions(NamedTuple):
-    """The numbers of comments, accounts and subscriptions that were deleted again."""
+    """The numbers of comments, accounts, subscriptions and sites that were deleted again."""
 
     comments: int
     accounts: int
     subscriptions: int
+    sites: int
 
 
 def repeat(
@@ -38,6 +40,7 @@ def repeat(
     """Delete from `restored` what was deleted from `replaced`."""
     with replaced.context():
         retracted = list(_retracted_comments())
+        deleted = site_deletion.deleted_sites()
     with restored.context():
         comments = sum(_retract(comment_id, now) for comment_id in retracted)
         kept = [list(_paths(kind)) for kind in ("Account", "Subscription")]
@@ -48,11 +51,20 @@ def repeat(
             accounts.remove(account)
         for (_, subscriber), (_, name) in ended:
             subscriptions.unsubscribe(subscriber, [name], now=now)
-    return RepeatedDeletions(comments, len(removed), len(ended))
+        sites = sum(_delete_site(site, now) for site in deleted)
+    return RepeatedDeletions(comments, len(removed), len(ended), sites)
+
+
+def _delete_site(site: records.Site, now: datetime) -> int:
+    """Delete a site again, as of its first deletion; return the number of sites that changed."""
+    if not site_settings.is_active(site.id):
+        return 0
+    site_deletion.delete(site.id, _ACTOR, now=site.deleted or now)
+    return 1
 
 
 def _retracted_comments() -> Iterator[str]:
-    for site in site_settings.every():
+    for site in site_settings.every_kept():
         where = (("site", "=", site.id), ("status", "=", Status.RETRACTED.value))
         query = reads.Query("Comment", where=where, order=("-created", "revision"), keys_only=True)
         for message in reads.walk(query):

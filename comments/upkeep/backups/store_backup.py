@@ -159,7 +159,7 @@ def _count_kinds() -> dict[str, int]:
 def _check_thread_sample() -> ThreadSample:
     """Check a sample of each site's threads as `repair` does."""
     checked, doubtful = 0, []
-    for site in site_settings.every():
+    for site in site_settings.every_kept():
         known = list(itertools.islice(scheduler.threads(site.id), _THREADS_CONSIDERED))
         for name in random.sample(known, min(_SAMPLE, len(known))):
             key_name = comment_rows.thread_key(name).id()

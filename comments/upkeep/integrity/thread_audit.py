@@ -97,6 +97,23 @@ def note(name: records.ThreadName, fields: Sequence[str], *, now: datetime) -> N
         transactions.transaction(functools.partial(_note, name, tuple(fields), now))
 
 
+def forget(site: str) -> int:
+    """Forget the threads of an erased site; return their number."""
+
+    def body() -> int:
+        stored = state() or AuditState()
+        others = tuple(entry for entry in stored.found if entry.site != site)
+        is_there = stored.after.startswith((f"{site}/", f"{site}#"))
+        number = len(stored.found) - len(others) + is_there
+        if number:
+            # A pass that has arrived at the site begins again.
+            after = "" if is_there else stored.after
+            _store_state(msgspec.structs.replace(stored, after=after, found=others))
+        return number
+
+    return transactions.transaction(body)
+
+
 def _check(name: records.ThreadName, now: datetime) -> bool:
     try:
         problems = repair.find_problems(site_settings.scheme_of(name.site), name)

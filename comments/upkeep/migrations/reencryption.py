@@ -31,7 +31,7 @@ def renew(by: registration.By) -> ReencryptionCounts:
         errors.Overloaded: the store did not respond in time; run the job again.
     """
     secret, rows = by.settings.secret, int(providers.renew(by.settings.secret))
-    for site in [website.id for website in site_settings.every()]:
+    for site in [website.id for website in site_settings.every_kept()]:
         rows += registration.renew(site, by)
         rows += turnstile_settings.renew(site, secret)
         rows += site_keys.renew(site, secret)

@@ -303,6 +303,13 @@ class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proposed: Typed = ""
 
 
+class DeletionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The id of the site to delete, and the password again. Accounts without one send none."""
+
+    site: Typed
+    current: Typed = ""
+
+
 class PageForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The address of a page to check."""
 

@@ -13,6 +13,7 @@ with `rel`. The target of a redirect after a form never comes from the request. 
 per page does not grow with the site (`review_queue`, `thread_list`).
 """
 
+from comments.web.admin import deletion_page
 from comments.web.admin.pages import (
     audit_log_page,
     author_pages,
@@ -39,6 +40,7 @@ BLUEPRINTS = (
     thread_list_page.blueprint,
     rule_page.blueprint,
     settings_page.blueprint,
+    deletion_page.blueprint,
     classifier_page.blueprint,
     limit_page.blueprint,
     import_page.blueprint,

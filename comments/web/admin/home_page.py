@@ -19,7 +19,7 @@ from comments.domain.ids import site_ids
 from comments.domain.moderation import roles
 from comments.domain.text.addresses import web_origins
 from comments.moderation import review_queue
-from comments.sites import site_settings, site_setup
+from comments.sites import site_deletion, site_settings, site_setup
 from comments.web.admin import admin_queries
 from comments.web.http import context
 from comments.web.http.decode import forms
@@ -87,7 +87,7 @@ def _origins(sent: admin_queries.NewSiteForm) -> tuple[str, ...]:
 
 
 def _proposed_id(origin: str) -> str:
-    taken = {site.id for site in site_settings.every()}
+    taken = {site.id for site in site_settings.every_kept()}
     return site_ids.guess(urlsplit(origin).hostname or "", taken)
 
 
@@ -110,6 +110,11 @@ def _page(
         is_owner=is_owner,
         # A new service contains only the site of its demo page.
         is_new=is_owner and set(owned) <= {site_settings.DEMO},
+        deleted=[
+            (site, None if site.erasing else site_deletion.ends(site))
+            for site in site_deletion.deleted_sites()
+            if account.may(roles.Right.MANAGE, site.id)
+        ],
         unfinished=[name for name, setup in setups.items() if not setup.is_done],
         sent=sent,
         origins=origins,

@@ -129,7 +129,9 @@ def show_comment(comment_id: str) -> flask.Response:
     can change while the revision stays the same.
     """
     query_strings.read(parameters.NoQuery)
-    return _with_ancestors(*listed_comments.with_ancestors(comment_id))
+    comment, ancestors = listed_comments.with_ancestors(comment_id)
+    site_settings.get(comment.site)
+    return _with_ancestors(comment, ancestors)
 
 
 def _with_ancestors(

@@ -16,6 +16,10 @@ class Runner:
     def __call__(self, *arguments: str | Path) -> click.testing.Result:
         return self._runner.invoke(args=[str(argument) for argument in arguments])
 
+    def answering(self, answer: str, *arguments: str) -> click.testing.Result:
+        """Run a command, and type an answer to its question."""
+        return self._runner.invoke(args=arguments, input=answer)
+
 
 @pytest.fixture
 def run(app: flask.Flask) -> Runner:

@@ -168,7 +168,7 @@ def test_a_restore_says_what_it_did(run: Run, data: Path, tmp_path: Path) -> Non
     assert re.fullmatch(r"Restored \d+ rows as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", first)
     assert rest == [
         f"The replaced store is now {kept}. Remove it when you no longer need it.",
-        "Deleted again, as in the replaced store: 1 comment, 0 accounts, 0 subscriptions.",
+        "Deleted again, as in the replaced store: 1 comment, 0 accounts, 0 subscriptions, 0 sites.",
         "All sessions and one-time links have ended. Owners and moderators must sign in again.",
     ]
 

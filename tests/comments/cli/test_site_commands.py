@@ -1,4 +1,6 @@
-"""The commands of a site add, list and change it, and move it to another scheme."""
+"""The commands of a site add, list, change and delete it, and move it to another scheme."""
+
+import re
 
 import flask
 import pytest
@@ -119,3 +121,46 @@ def test_a_thread_that_keeps_its_scheme_is_named(
     assert kept.exit_code == 1
     assert kept.stdout.splitlines()[1].startswith("page keeps its scheme: A comment has more")
     assert run("site", "rescheme", "nobody", "--levels", "3").exit_code == 1
+
+
+def test_a_site_is_deleted_and_taken_back(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "hello")
+    deleted = run("site", "delete", "demo", "--yes")
+    assert re.match(
+        r"demo is deleted, can be undeleted until \d{4}-\d\d-\d\d \d\d:\d\d UTC\. New comments",
+        deleted.output,
+    )
+    assert "deleted, can be undeleted until" in run("site", "list").output
+    assert "There is no site demo." in run("site", "set", "demo", "--no-votes").output
+    assert "There is no site demo." in run("site", "delete", "demo", "--yes").output
+    assert run("site", "undelete", "demo").output.startswith("demo is back.")
+    assert run("site", "list").output == f"demo\t{' '.join(site.origins)}\n"
+    assert site_settings.get("demo") == site
+
+
+def test_a_site_is_deleted_only_after_its_id_was_typed(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    refused = run.answering("yes\n", "site", "delete", "demo")
+    assert refused.exit_code == 1
+    assert "This is not the id. Nothing was changed." in refused.output
+    assert site_settings.is_active("demo")
+    assert run.answering("demo\n", "site", "delete", "demo").exit_code == 0
+    assert run.answering("demo-2\n", "site", "erase", "demo").exit_code == 1
+    assert not site_settings.is_being_erased("demo")
+
+
+def test_a_deleted_site_is_erased_at_once(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "hello")
+    kept = run("site", "erase", "demo", "--yes")
+    assert (kept.exit_code, "The site demo is not deleted." in kept.output) == (1, True)
+    run("site", "delete", "demo", "--yes")
+    erased = run("site", "erase", "demo", "--yes")
+    assert re.match(r"Erased \d+ rows of demo\. In 15 minutes, ", erased.output)
+    assert "being erased" in run("site", "list").output
+    assert "cannot be taken back" in run("site", "undelete", "demo").output
+    assert run("site", "erase", "nobody", "--yes").exit_code == 1

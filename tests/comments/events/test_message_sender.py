@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from comments import errors
 from comments.domain import records
 from comments.events import (
     dead_letters,
@@ -22,6 +23,7 @@ from comments.events import (
     webhook_endpoints,
 )
 from comments.posting import own_comment
+from comments.sites import site_deletion
 from comments.store import connection, transactions
 from comments.upkeep import background_worker, wiring, worker_threads
 from tests.support import loopback_servers
@@ -58,6 +60,24 @@ def test_every_hook_receives_each_event_once(
     assert webhook_site.left() == []
     assert message_sender.serve(at) == message_sender.SendingCounts(0, 0)
     assert dead_letters.count_waiting(at()) == dead_letters.Waiting(0, 0, 0, 0)
+
+
+def test_a_deleted_site_sends_no_webhook(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    """Pending messages are dropped, and the hooks work again when the site is taken back."""
+    ada = records.Actor("cli", "Ada")
+    webhook_site.post(site, "one")
+    site_deletion.delete("demo", ada, now=at())
+    message_sender.serve(at)
+    assert [each.ids for each in hooked] == [[], [], []]
+    assert webhook_site.left() == []
+    with pytest.raises(errors.NotFound):
+        webhook_endpoints.every("demo")
+    site_deletion.restore("demo", ada, now=at())
+    expected = webhook_site.post(site, "two")
+    assert message_sender.serve(at) == message_sender.SendingCounts(3, 0)
+    assert [each.ids for each in hooked] == [[expected]] * 3
 
 
 def test_a_failing_hook_neither_delays_others_nor_repeats_their_messages(

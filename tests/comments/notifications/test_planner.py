@@ -15,7 +15,7 @@ from comments.events import mail_jobs, outbox
 from comments.moderation import decisions
 from comments.notifications import planner, subscriptions, thread_followers
 from comments.posting import own_comment
-from comments.sites import site_settings
+from comments.sites import site_deletion, site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import set_compaction
 from comments.store.models import comment_rows
@@ -65,6 +65,25 @@ def test_a_reply_is_mailed_to_the_parents_author_alone(mailer: MailService) -> N
     assert made["Subject"] == "Bob replied to your comment"
     assert "> an answer\n" in mailer.box.text()
     assert counter_oracle.events() == []
+
+
+def test_no_mail_about_a_deleted_site_is_sent(mailer: MailService) -> None:
+    """Neither mail that was planned before the deletion, nor mail about the last comments."""
+    ada = records.Actor("cli", "Ada")
+    mailer.subscribe("ann@example.org")
+    mailer.say("one")
+    mailer.now += outbox.SWEPT_AFTER
+    mailer.sweep()
+    mailer.say("two")
+    site_deletion.delete("demo", ada, now=START)
+    mailer.deliver()
+    assert mailer.box.recipients == []
+    assert counter_oracle.events() == []
+    site_deletion.restore("demo", ada, now=START)
+    mailer.say("three")
+    mailer.deliver()
+    assert mailer.box.recipients == ["ann@example.org"]
+    assert "> three\n" in mailer.box.text()
 
 
 def test_one_click_in_the_headers_unsubscribes(mailer: MailService) -> None:

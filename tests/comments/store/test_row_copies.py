@@ -111,4 +111,4 @@ def test_a_missing_row_is_looked_for_again(copies: row_copies.RowCopies[int]) ->
     for look in (copies.current, copies.get):
         with pytest.raises(errors.NotFound):
             look("nobody")
-    assert not copies.has("nobody")
+    assert copies.peek("nobody") is None

@@ -117,7 +117,7 @@ def test_a_subscription_that_was_ended_stays_ended(
         service.subscribe("other@example.org")
         mail_service.subscriptions.forget(service.id_of("fan@example.org"), now=service.now)
     restored = store_restore.restore(pending, told.settings, files, now=NOW)
-    assert restored.repeated == (0, 0, 1)
+    assert restored.repeated == (0, 0, 1, 0)
     with files.open_store(told.settings.data_file, told.settings) as store, store.context():
         service = told.run(store)
         assert reads.count(reads.Query("Subscriber")) == 0

@@ -21,7 +21,7 @@ from comments.accounts.links import one_time_links
 from comments.domain import records
 from comments.domain.crypto import secret_rotation
 from comments.posting import own_comment
-from comments.sites import site_settings
+from comments.sites import site_deletion, site_settings
 from comments.store import reads
 from comments.store.models import conversion
 from comments.upkeep.backups import backup_archive, store_backup, store_restore
@@ -75,7 +75,7 @@ def test_a_restored_store_equals_the_one_that_was_backed_up(
     restored = store_restore.restore(backup, service, files, now=NOW)
     assert rows(service, open_service) == before
     assert restored.kept == service.data_dir / KEPT
-    assert (restored.repeated, restored.held) == ((0, 0, 0), 0)
+    assert (restored.repeated, restored.held) == ((0, 0, 0, 0), 0)
     assert rows(kept_as_data(service, tmp_path / "kept"), open_service) == after
 
 
@@ -193,7 +193,7 @@ def test_comments_deleted_since_the_backup_are_deleted_again(
                 found[text].id, author_id=found[text].author.id, revision=None, now=NOW
             )
     restored = store_restore.restore(backup, service, files, now=NOW)
-    assert restored.repeated == (2, 0, 0)
+    assert restored.repeated == (2, 0, 0, 0)
     assert b"author of 1.1\x12" not in service.data_file.read_bytes()
     with open_service(service):
         texts = [each.body for each in page()]
@@ -203,6 +203,22 @@ def test_comments_deleted_since_the_backup_are_deleted_again(
         recount.thread(NAME, tell=differences.append, fixes=False)
         assert differences == []
         assert repair.find_problems(service.scheme, NAME) == []
+
+
+def test_a_site_that_was_deleted_since_the_backup_is_deleted_again(
+    service: config.Settings, files: embedded_engine.DataFiles, open_service: Open, backup: Path
+) -> None:
+    ada = records.Actor("cli", "Ada")
+    with open_service(service):
+        site_deletion.delete("demo", ada, now=NOW)
+    restored = store_restore.restore(backup, service, files, now=NOW + timedelta(days=3))
+    assert restored.repeated == (0, 0, 0, 1)
+    with files.open_store(service.data_file, service) as store, store.context():
+        (deleted,) = site_deletion.deleted_sites()
+        assert deleted.deleted == NOW
+        site_deletion.restore("demo", ada, now=NOW)
+    with open_service(service):
+        assert len(page()) > 0
 
 
 def test_sessions_end_and_removed_accounts_stay_removed(
@@ -230,7 +246,7 @@ def test_sessions_end_and_removed_accounts_stay_removed(
     with open_service(service):
         assert accounts.remove(made["bob"].id)
     restored = store_restore.restore(backup, service, files, now=NOW)
-    assert restored.repeated == (0, 1, 0)
+    assert restored.repeated == (0, 1, 0, 0)
     with open_service(service):
         assert counts() == [1, 1, 0, 0]
         assert accounts.get(made["ann"].id) is not None
