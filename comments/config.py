@@ -118,24 +118,24 @@ class Settings:
     @property
     def advice(self) -> tuple[str, ...]:
         """Advice for the operator, in sentences that are logged at each start."""
-        said = []
+        sentences = []
         if len(self.secret) < _GOOD_SECRET:
-            said.append(
+            sentences.append(
                 f"SECRET has {len(self.secret)} characters. Anyone who guesses it can sign in "
                 "as anybody. Make one of 32 random bytes, and keep this one as "
                 "SECRET_OLD (docs/secrets.md)."
             )
         if self.backup_dir is not None and self.datastore != "embedded":
-            said.append(
+            sentences.append(
                 "BACKUP_DIR has no effect, because this service stores its data in Datastore. Use "
                 "its backups (docs/backups.md)."
             )
         elif self.backup_dir is not None and not os.access(self.backup_dir, os.W_OK | os.X_OK):
-            said.append(
+            sentences.append(
                 f"BACKUP_DIR={self.backup_dir} is not a folder in which this service can write: "
                 "there will be no nightly backups. Create the folder, or mount its disk."
             )
-        return tuple(said)
+        return tuple(sentences)
 
     @property
     def where(self) -> str:

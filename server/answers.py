@@ -123,10 +123,10 @@ def _lines(status: str, headers: list[tuple[str, str]], length: int | None) -> s
         raise BadAnswer("the status or a header is malformed")
     if length is None:
         return lines
-    told = [value for name, value in headers if name.lower() == "content-length"]
-    if not told:
+    lengths = [value for name, value in headers if name.lower() == "content-length"]
+    if not lengths:
         return f"{lines}Content-Length: {length}\r\n"
-    if told != [str(length)]:
+    if lengths != [str(length)]:
         raise BadAnswer("the length is wrong")
     return lines
 

@@ -52,7 +52,7 @@ class ModerationSession(NamedTuple):
         return self.created + TERM
 
 
-class Begun(NamedTuple):
+class NewSession(NamedTuple):
     """A new session and its token."""
 
     token: str
@@ -86,7 +86,7 @@ def grant(
 
 def begin(
     shown: window_codes.PresentedCode, site: str, origin: str | None, *, secret: str, now: datetime
-) -> Begun:
+) -> NewSession:
     """Begin a session with a code. `origin` is the caller's origin, or None if not sent.
 
     Raises:
@@ -95,7 +95,7 @@ def begin(
     """
     bits = secrets.token_urlsafe(32)
 
-    def body(content: str) -> Begun:
+    def body(content: str) -> NewSession:
         granted = decoders.json(_Granted).decode(content)
         account = reads.get(account_rows.account_key(granted.account))
         if (
@@ -114,7 +114,7 @@ def begin(
             seen=now,
         )
         transactions.apply(KIND.begin_writes(row, account, now=now))
-        return Begun(token, _session(accounts.record(account), row))
+        return NewSession(token, _session(accounts.record(account), row))
 
     purpose = one_time_links.LinkPurpose.MODERATION
     return window_codes.redeem(purpose, site, shown, body, secret=secret, now=now)

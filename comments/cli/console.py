@@ -235,16 +235,16 @@ def refusing() -> Iterator[None]:
     except errors.FlatthreadError as error:
         from comments.domain.languages import error_texts
 
-        said = error_texts.sentence(error)
+        text = error_texts.sentence(error)
         if isinstance(error, errors.Overloaded):
-            said = f"{said} Reason: {error.reason}."
-        raise click.ClickException(printable(said)) from error
+            text = f"{text} Reason: {error.reason}."
+        raise click.ClickException(printable(text)) from error
     except BrokenPipeError:  # Click ends the command without a message
         raise
     except OSError as error:
         place = "" if error.filename is None else f" {error.filename}"
-        said = f"Cannot read or write{place or ' a file'}: {error.strerror or error}."
-        raise click.ClickException(printable(said)) from error
+        text = f"Cannot read or write{place or ' a file'}: {error.strerror or error}."
+        raise click.ClickException(printable(text)) from error
 
 
 def printable(text: str) -> str:
@@ -277,8 +277,8 @@ def _naming_sites() -> Iterator[None]:
         more = f" and {len(names) - _MOST_SITES} more" if len(names) > _MOST_SITES else ""
         known = f"The sites are: {', '.join(names[:_MOST_SITES])}{more}."
         none = "There are no sites yet. `site add` adds one."
-        said = f"{error_texts.sentence(error)} {known if names else none}"
-        raise click.ClickException(printable(said)) from error
+        text = f"{error_texts.sentence(error)} {known if names else none}"
+        raise click.ClickException(printable(text)) from error
 
 
 def _check_text(name: str, value: object) -> None:

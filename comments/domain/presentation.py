@@ -281,7 +281,7 @@ def kind(record: records.Author) -> AuthorKind | None:
     return AuthorKind.GUEST if record.id.startswith(author_ids.GUEST) else None
 
 
-def own(
+def author_view(
     record: records.Comment,
     replies: int | msgspec.UnsetType = msgspec.UNSET,
     *,

@@ -67,11 +67,11 @@ def count_waiting(now: datetime) -> Waiting:
 
     The function makes six index reads, each of bounded length.
     """
-    events, told = (_count(kind, "<") for kind in _KINDS)
+    events, messages = (_count(kind, "<") for kind in _KINDS)
     dead = sum(_count(kind, "=") for kind in _KINDS)
     since = [moment for kind in _KINDS if (moment := _oldest(kind)) is not None]
     age = (now - min(since)).total_seconds() if since else 0.0
-    return Waiting(events, told, max(0, int(age)), min(dead, MOST_COUNTED))
+    return Waiting(events, messages, max(0, int(age)), min(dead, MOST_COUNTED))
 
 
 def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:

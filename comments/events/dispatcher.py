@@ -210,18 +210,18 @@ class _Round:
             for event in events:
                 row = rows.get(event)
                 if row is not None and any(_is_for(handler, row) for handler in handlers):
-                    told = outbox.record(row)
+                    record = outbox.record(row)
                     if len(events) > 1:
-                        counted |= counting.rows(told.changes)
+                        counted |= counting.rows(record.changes)
                     if taken and len(counted) > MOST_ROWS:
                         break
-                    taken.append((row, told))
+                    taken.append((row, record))
                 handled += 1
             if taken:
                 writes = [
                     handler.writes(left)
                     for handler in handlers
-                    if (left := [told for row, told in taken if _is_for(handler, row)])
+                    if (left := [event for row, event in taken if _is_for(handler, row)])
                 ]
                 marks = outbox.mark_writes((row for row, _ in taken), names, self._every)
                 transactions.apply(*writes, marks)

@@ -62,8 +62,8 @@ class HeldCommentMail(msgspec.Struct, frozen=True, tag="held"):
     to: list[str] | None = None
 
 
-Told = ReplyMail | FollowerMail | RepeatedMail | HeldCommentMail
-MailJob = ConfirmationMail | LoginMail | Told
+EventMail = ReplyMail | FollowerMail | RepeatedMail | HeldCommentMail
+MailJob = ConfirmationMail | LoginMail | EventMail
 
 
 def tag(job: MailJob) -> str:

@@ -159,11 +159,11 @@ def message_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
 
     Call this function in the transaction that records the events as done.
     """
-    told = [(event, type_) for event in events if (type_ := _type(event)) is not None]
-    sites = list(dict.fromkeys(_site(event) for event, _ in told))
+    typed_events = [(event, type_) for event in events if (type_ := _type(event)) is not None]
+    sites = list(dict.fromkeys(_site(event) for event, _ in typed_events))
     hooks = dict(zip(sites, _stored_hooks(sites), strict=True))
     rows: list[event_rows.MessageRow] = []
-    for event, type_ in told:
+    for event, type_ in typed_events:
         site = _site(event)
         queues = [
             queue(site, hook.id) for hook in hooks[site] if type_ in hook.types and not hook.off

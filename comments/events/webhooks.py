@@ -65,7 +65,7 @@ class Hook:
             _key(secret)
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _CommentData(msgspec.Struct, frozen=True):
     site: str
     thread: str
     title: str
@@ -76,7 +76,7 @@ class _Told(msgspec.Struct, frozen=True):
 class _Message(msgspec.Struct, frozen=True):
     type: Type
     timestamp: datetime
-    data: _Told
+    data: _CommentData
 
 
 def secret(key: bytes) -> str:
@@ -91,8 +91,8 @@ def body(
 ) -> bytes:
     """Encode a message as JSON: the change, its time, and the comment as the public sees it now."""
     title, url = (thread.title, thread.url) if thread else ("", "")
-    told = _Told(comment.site, comment.thread, title, url, presentation.comment(comment))
-    return msgspec.json.encode(_Message(type_, at, told))
+    data = _CommentData(comment.site, comment.thread, title, url, presentation.comment(comment))
+    return msgspec.json.encode(_Message(type_, at, data))
 
 
 def test_body(site: str, at: datetime) -> bytes:

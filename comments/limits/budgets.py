@@ -29,7 +29,7 @@ SOFT = 0.8
 _PREVIEWS = "previews"
 SLOW_POSTS = 1  # Posts per network and per author, within ten minutes.
 SLOWER = 16  # Factor by which the work for a proof increases.
-_TOLD = per_process.PerProcess(set[tuple[object, ...]])
+_LOGGED = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
 
 
@@ -68,11 +68,11 @@ def _limits(budget: records.Budget) -> dict[str, int]:
 
 def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
     """Log that a budget is short or spent, once per process, day and state."""
-    told = _TOLD.get()
+    logged = _LOGGED.get()
     line = (site, name, now.date(), used >= most)
-    if line not in told:
-        told.clear() if len(told) > 1_000 else None  # noqa: PLR2004 - bounded; some are logged again
-        told.add(line)
+    if line not in logged:
+        logged.clear() if len(logged) > 1_000 else None  # noqa: PLR2004 - bounded; some are logged again
+        logged.add(line)
         _log.warning("Site %s has used %d of %d %s today", site, used, most, name)
 
 

@@ -20,7 +20,7 @@ SHARES = 8
 HOUR = timedelta(hours=1)
 PER_DOMAIN = rate_limits.Limit("sign-in mails of a domain", 200, HOUR)
 PER_SERVICE = rate_limits.Limit("sign-in mails of the service", 1_000, HOUR)
-_TOLD = per_process.PerProcess(dict[str, datetime])
+_LOGGED_AT = per_process.PerProcess(dict[str, datetime])
 _log = logging.getLogger("flatthread")
 
 
@@ -52,11 +52,11 @@ class MailRush:
 
     def tell(self, now: datetime) -> None:
         """Log which threshold was reached, without the domain or the address."""
-        told = _TOLD.get()
+        logged_at = _LOGGED_AT.get()
         for limit, bucket in self._all.items():
-            last = told.get(limit.purpose)
+            last = logged_at.get(limit.purpose)
             if bucket.is_empty and (last is None or now - last >= HOUR):
-                told[limit.purpose] = now
+                logged_at[limit.purpose] = now
                 _log.warning(
                     "About %d %s within an hour; each now requires a proof of work",
                     limit.most,

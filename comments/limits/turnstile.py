@@ -61,7 +61,7 @@ class TurnstileAccount(NamedTuple):
     hosts: Collection[str]
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Verdict(msgspec.Struct, frozen=True):
     success: bool
     hostname: str = ""
     action: str = ""
@@ -107,10 +107,10 @@ def verify(
     if answer.is_cut or answer.status >= _SERVER_FAULT:
         return TurnstileAnswer.UNKNOWN
     try:
-        said = decoders.decode(answer.body, _Said)
+        verdict = decoders.decode(answer.body, _Verdict)
     except msgspec.DecodeError:
         return TurnstileAnswer.UNKNOWN
-    return _judge(said, answer.status, account.hosts)
+    return _judge(verdict, answer.status, account.hosts)
 
 
 def digest(token: str) -> bytes:
@@ -118,7 +118,7 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()[:8]
 
 
-def _judge(said: _Said, status: int, hosts: Collection[str]) -> TurnstileAnswer:
+def _judge(said: _Verdict, status: int, hosts: Collection[str]) -> TurnstileAnswer:
     if said.success and status == _OK:
         is_ours = said.hostname.lower() in hosts and said.action == ACTION
         return TurnstileAnswer.YES if is_ours else TurnstileAnswer.NO

@@ -232,8 +232,8 @@ def _decide_each(
         try:
             outcomes.append(DecisionResult(comment_id, step(comment_id)))
         except errors.CodedError as error:
-            said = error_texts.sentence(error)
-            outcomes.append(DecisionResult(comment_id, None, error.code, said))
+            text = error_texts.sentence(error)
+            outcomes.append(DecisionResult(comment_id, None, error.code, text))
     return outcomes
 
 

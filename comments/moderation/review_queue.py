@@ -61,11 +61,11 @@ class QueueFilter:
 
         The author is not checked here, because `scans` has already checked the author.
         """
-        said = case.comment
-        if said.status not in self.statuses:
+        comment = case.comment
+        if comment.status not in self.statuses:
             return False
         wanted = self.text.casefold()
-        texts = (said.body, said.author.name, said.author.website)
+        texts = (comment.body, comment.author.name, comment.author.website)
         return not wanted or any(wanted in text.casefold() for text in texts)
 
     def scans(self) -> Iterator[_Where]:

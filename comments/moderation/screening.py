@@ -142,8 +142,8 @@ def questions(
         return ""
     sent = ""
     if classifier_verdicts.AKISMET in names:
-        told = classifier_verdicts.encode(sender)
-        sent = encryption.seal(told, classifier_verdicts.SENDER, secret, now=now)
+        encoded_sender = classifier_verdicts.encode(sender)
+        sent = encryption.seal(encoded_sender, classifier_verdicts.SENDER, secret, now=now)
     return classifier_verdicts.encode(classifier_verdicts.ClassifiersToAsk(names, sent))
 
 
@@ -228,8 +228,8 @@ def _by_policy(
 
 
 def _hold_ruling(rule: str, code: str, **params: str) -> Ruling:
-    told = (reasons.HoldReason(code, {**params}),)
-    return Ruling(Status.PENDING, rule, reasons.sentence(told), told)
+    hold_reasons = (reasons.HoldReason(code, {**params}),)
+    return Ruling(Status.PENDING, rule, reasons.sentence(hold_reasons), hold_reasons)
 
 
 def _check_open(thread: records.Thread, book: rulebook.Rulebook, now: datetime) -> None:

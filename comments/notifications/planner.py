@@ -55,7 +55,7 @@ class Unsent(Exception):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Sent:
+class _MailResult:
     """The result of sending mail.
 
     `count` is the number of mails to send. `left` lists the recipients whose mail could not be sent
@@ -114,7 +114,7 @@ class MailPlanner:
             return [self._job_event(mail_jobs.HeldCommentMail(event.id))] if has_any else []
         return [self._job_event(job) for job in self._mail_jobs_of(event.id, comment)]
 
-    def _mail_jobs_of(self, event: str, comment: records.Comment) -> Iterator[mail_jobs.Told]:
+    def _mail_jobs_of(self, event: str, comment: records.Comment) -> Iterator[mail_jobs.EventMail]:
         themselves, _ = subscriptions.of_author(comment.site, comment.author.id)
         to: list[str] = []
         if author := _answered_author(comment):
@@ -133,21 +133,21 @@ class MailPlanner:
         Raises:
             Unsent: no mail could be sent.
         """
-        errand = mail_jobs.decode(event.detail)
-        if isinstance(errand, mail_jobs.ConfirmationMail | mail_jobs.LoginMail):
-            return self._send_link(event, errand)
-        if isinstance(errand, mail_jobs.HeldCommentMail):
-            return self._tell_moderators(event, errand)
-        comment = _comment(errand.event, Status.APPROVED)
+        job = mail_jobs.decode(event.detail)
+        if isinstance(job, mail_jobs.ConfirmationMail | mail_jobs.LoginMail):
+            return self._send_link(event, job)
+        if isinstance(job, mail_jobs.HeldCommentMail):
+            return self._tell_moderators(event, job)
+        comment = _comment(job.event, Status.APPROVED)
         if comment is None:
             return []
         thread_info.fresh(_thread(comment))  # Refresh the cached title for the mails.
-        if isinstance(errand, mail_jobs.ReplyMail):
-            wanting = subscriptions.subscribers_to_replies(errand.to, comment.site, errand.author)
-            return self._tell_about_reply(event, errand, comment, wanting)
-        if isinstance(errand, mail_jobs.RepeatedMail):
-            return self._tell_again(event, errand, comment)
-        return self._tell_page(event, errand, comment)
+        if isinstance(job, mail_jobs.ReplyMail):
+            wanting = subscriptions.subscribers_to_replies(job.to, comment.site, job.author)
+            return self._tell_about_reply(event, job, comment, wanting)
+        if isinstance(job, mail_jobs.RepeatedMail):
+            return self._tell_again(event, job, comment)
+        return self._tell_page(event, job, comment)
 
     def _send_link(
         self, event: outbox.Event, errand: mail_jobs.ConfirmationMail | mail_jobs.LoginMail
@@ -260,7 +260,9 @@ class MailPlanner:
             return [*follow, self._job_event(rest)]
         return follow
 
-    def _tell_followers(self, event: str, comment: records.Comment, to: Sequence[str]) -> _Sent:
+    def _tell_followers(
+        self, event: str, comment: records.Comment, to: Sequence[str]
+    ) -> _MailResult:
         name = subscriptions.name_of_thread(_thread(comment))
         return self._tell(event, comment, to, (name, compose.MailReason.COMMENT))
 
@@ -270,7 +272,7 @@ class MailPlanner:
         comment: records.Comment,
         to: Sequence[str],
         subscription: tuple[str, compose.MailReason],
-    ) -> _Sent:
+    ) -> _MailResult:
         """Mail a comment to subscribers who have not reached their daily mail limit."""
         day, most = self._clock().date().isoformat(), self._settings.mails_per_day
         name, about = subscription
@@ -298,19 +300,19 @@ class MailPlanner:
             _log.error("Cannot decrypt an address: it was encrypted with a different SECRET")
             return ""
 
-    def _check_progress(self, event: outbox.Event, sent: _Sent) -> None:
+    def _check_progress(self, event: outbox.Event, sent: _MailResult) -> None:
         """Raise `Unsent` to retry the event if nothing was sent or its only mail failed again."""
         is_stuck = bool(sent.left) and len(sent.left) == sent.count
         if is_stuck or (sent.later and sent.count == 1 and event.attempts):
             raise Unsent(sent.reason)
 
-    def _post(self, letters: Sequence[comment_mail.AddressedMail], site: str) -> _Sent:
+    def _post(self, letters: Sequence[comment_mail.AddressedMail], site: str) -> _MailResult:
         sent = self._hand_over(letters)
         mails = sent.count - len(sent.left) - len(sent.later)
         usage.note(site, usage.UsageAmounts(mails=mails), now=self._clock())
         return sent
 
-    def _hand_over(self, letters: Sequence[comment_mail.AddressedMail]) -> _Sent:
+    def _hand_over(self, letters: Sequence[comment_mail.AddressedMail]) -> _MailResult:
         later: list[str] = []
         reason = ""
         with smtp.SmtpClient(self._server) as session:
@@ -322,13 +324,13 @@ class MailPlanner:
                     reason = outcome.reason
                     if outcome.is_general:
                         left = [unsent.to for unsent in letters[number:]]
-                        return _Sent(len(letters), left, later, reason)
+                        return _MailResult(len(letters), left, later, reason)
                     later.append(message.to)
-        return _Sent(len(letters), [], later, reason)
+        return _MailResult(len(letters), [], later, reason)
 
     # --- Events that follow --------------------
 
-    def _job_event(self, errand: mail_jobs.Told) -> event_rows.EventRow:
+    def _job_event(self, errand: mail_jobs.EventMail) -> event_rows.EventRow:
         # The event is due immediately: on App Engine, a sweep delivers it, and a claim ensures that
         # no other process delivers it.
         due = self._clock()
@@ -336,7 +338,7 @@ class MailPlanner:
             outbox.EventKind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
         )
 
-    def _retry_event(self, errand: mail_jobs.Told, who: str) -> event_rows.EventRow:
+    def _retry_event(self, errand: mail_jobs.EventMail, who: str) -> event_rows.EventRow:
         """Make an event that retries unsent mail after a pause."""
         due = self._clock() + retry_pauses.pause(1)
         name = _id_of(errand, who)
@@ -345,7 +347,7 @@ class MailPlanner:
         )
 
 
-def _id_of(errand: mail_jobs.Told, who: str) -> str:
+def _id_of(errand: mail_jobs.EventMail, who: str) -> str:
     """Return the id of a mail job's event, which is always the same for the same job."""
     page = f"{errand.page}" if isinstance(errand, mail_jobs.FollowerMail) else ""
     return outbox.mail_id(errand.event, mail_jobs.tag(errand), page, who)

@@ -135,7 +135,7 @@ def own_votes(
     if cursor is not None:
         sign, comment_id = cursors.unseal(cursor, listing, secret)
         after = (sign, comment_id)
-    mine = votes.own(name, voter_id, after=after, limit=limit)
+    mine = votes.votes_of(name, voter_id, after=after, limit=limit)
     last = None if mine.last is None else cursors.seal(mine.last, listing, secret)
     return OwnVotesPage(mine.votes, last, {} if after else _uncounted_sums(name, mine.votes))
 

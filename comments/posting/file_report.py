@@ -60,9 +60,9 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
     """
     site, network, now = request.site.id, request.sender.network, request.now
     secret, is_vouched = request.settings.secret, author.startswith(author_ids.ACCOUNT)
-    said = _identifiers(author, network)
+    identifiers = _identifiers(author, network)
     people = [
-        [reports.person(comment_id, identifier, under) for identifier in said]
+        [reports.person(comment_id, identifier, under) for identifier in identifiers]
         for under in secret_rotation.accepted_secrets(secret)
     ]
     limit = rulebook.current(site).reports
@@ -111,10 +111,10 @@ def _is_seen(comment: comment_rows.CommentRow, reader: str) -> bool:
 
 def _identifiers(author: str, network: str) -> list[str]:
     """Return the identifiers by which a reporter is recognized."""
-    said = [f"network {network}", *([f"author {author}"] if author else [])]
+    identifiers = [f"network {network}", *([f"author {author}"] if author else [])]
     if not author.startswith(author_ids.ACCOUNT):
-        said.append(f"area {client_networks.area(network)}")
-    return said
+        identifiers.append(f"area {client_networks.area(network)}")
+    return identifiers
 
 
 def _is_enough(

@@ -125,8 +125,8 @@ def _prepare(
         detail=screening.questions(book, author.id, request.sender, current, now=now),
         pace=pace,
     )
-    said = screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)
-    return draft, _with_marks(said, book, request) if book.bans else said
+    screened = screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)
+    return draft, _with_marks(screened, book, request) if book.bans else screened
 
 
 def _clean(

@@ -60,10 +60,10 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         if comment.body == text.body:
             return None
         _check_revision(comment, revision)
-        told = screening.ScreenedText(
+        screened = screening.ScreenedText(
             comment.site, comment.author, text.body, text.html, sender.network, since
         )
-        return screening.of_edit(told, comment, thread, book, now=now)
+        return screening.of_edit(screened, comment, thread, book, now=now)
 
     def verb() -> values.ChangeResult:
         change = changes.edit(comment_id, text, now=now, check=check, detail=detail)

@@ -262,9 +262,9 @@ def _audit_writes(
         place = names.index("options")
         names[place : place + 1] = _changed_fields(before.options, after.options)
     if noted is not None and names:
-        said = ", ".join(names)
+        text = ", ".join(names)
         yield audit_log.entry_writes(
-            noted.act, before.id, "site", before="", after=said, now=noted.now
+            noted.act, before.id, "site", before="", after=text, now=noted.now
         )
 
 

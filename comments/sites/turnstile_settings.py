@@ -18,7 +18,7 @@ from comments.sites import site_settings
 _LONGEST = 200
 
 
-class Given(NamedTuple):
+class TurnstileInput(NamedTuple):
     """The owner's input. An empty key, secret or address keeps the stored value."""
 
     key: str
@@ -29,7 +29,7 @@ class Given(NamedTuple):
 
 def set_up(
     site: str,
-    given: Given,
+    given: TurnstileInput,
     *,
     settings: config.Settings,
     now: datetime,

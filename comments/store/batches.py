@@ -77,17 +77,17 @@ class Batches(Generic[P, R]):
             errors.Overloaded: the deadline passed. The work may still have been done.
             Exception: `work` failed for this item alone.
         """
-        ticket = _Waiter[P, R](item, key, size)
-        self._join(line, ticket)
+        own_place = _Waiter[P, R](item, key, size)
+        self._join(line, own_place)
         while True:
-            self._wait(line, ticket)
-            if ticket.state is _State.DONE:
-                return ticket.answer  # type: ignore[return-value]
-            batch = self._take(line, ticket)
+            self._wait(line, own_place)
+            if own_place.state is _State.DONE:
+                return own_place.answer  # type: ignore[return-value]
+            batch = self._take(line, own_place)
             answers: Sequence[R] | None = None
             is_again = False
             try:
-                answers = work([waiter.item for waiter in batch], ticket.is_alone)
+                answers = work([waiter.item for waiter in batch], own_place.is_alone)
             except Exception:
                 if len(batch) == 1:
                     raise

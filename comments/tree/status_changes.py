@@ -108,8 +108,8 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
         touch(row, was_listed=row.listed)
         if row.listed:
             row.changed = records.newest([row.changed, decision.now])
-        said = ("", _PINNED) if is_pinned else (_PINNED, "")
-        change = _decision_result(decision, [(before, row)], said)
+        texts = ("", _PINNED) if is_pinned else (_PINNED, "")
+        change = _decision_result(decision, [(before, row)], texts)
         pins = ownership.Writes(OWNER, put=(thread, *gone))
         return dataclasses.replace(change, writes=(*change.writes, pins))
 

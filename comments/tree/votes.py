@@ -3,7 +3,7 @@
 This module owns the rules for voting, and three kinds:
 
     Vote          key: comment / voter. `value` is +1 or -1; a withdrawn vote is deleted.
-                  `side`, "{comment}{sign}", serves the query that counts votes; `own`,
+                  `side`, "{comment}{sign}", serves the query that counts votes; `votes_of`,
                   "{sign}{voter}/{thread's key name}", serves the query for a voter's own votes
     VotesDue      key: comment. Exists while the comment may have uncounted votes; `due` is the time
                   at which the votes must be counted
@@ -307,7 +307,7 @@ def _uncounted_sum(row: comment_rows.CommentRow) -> int:
     return (up - down) - ((row.cast_up or 0) - (row.cast_down or 0))
 
 
-def own(
+def votes_of(
     name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int
 ) -> PlacedVotes:
     """List a voter's votes on a thread's comments, in at most two keys-only queries.
@@ -343,7 +343,7 @@ def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int
 
 def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
     """Yield a voter's votes, on one site or on all sites, as comment ids and values."""
-    # In `own`, the voter's id is followed by "/", and the site's id by "/" or "#"
+    # In `votes_of`, the voter's id is followed by "/", and the site's id by "/" or "#"
     # (`comment_rows.thread_key_name`).
     starts = [f"{voter}/"] if site is None else [f"{voter}/{site}#", f"{voter}/{site}/"]
     for value, sign in _SIGNS.items():

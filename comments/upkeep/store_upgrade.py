@@ -33,10 +33,10 @@ def begin(
     if not upgrades.has_new():
         return
     if pending := upgrades.pending_scans():
-        said = ", ".join(f"{scan.purpose} ({scan.rows} rows)" for scan in pending)
+        scans = ", ".join(f"{scan.purpose} ({scan.rows} rows)" for scan in pending)
         if files is not None:
-            back_up(settings, files, said, now=now)
-        _log.info("Flatthread %s upgrades the store: %s.", flatthread.__version__, said)
+            back_up(settings, files, scans, now=now)
+        _log.info("Flatthread %s upgrades the store: %s.", flatthread.__version__, scans)
     upgrades.begin()
 
 

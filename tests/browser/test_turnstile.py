@@ -64,7 +64,7 @@ def cloudflare(
         turnstile.OUTBOUND.put(open_store, client)
         with open_store.context():
             url = f"http://{loopback_servers.NAME}:{receiver.port}/siteverify"
-            given = turnstile_settings.Given("site-key", "secret-key", url=url)
+            given = turnstile_settings.TurnstileInput("site-key", "secret-key", url=url)
             turnstile_settings.set_up("demo", given, settings=settings, now=sample_threads.START)
         yield used
 

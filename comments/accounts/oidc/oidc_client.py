@@ -141,11 +141,11 @@ class OidcClient:
             about = self._configuration().about
             code = self._code(answer, about)
             tokens = self._tokens(code, asked.verifier, about, secret=secret, now=now)
-            said = self._claims(tokens.get("id_token"))
+            id_claims = self._claims(tokens.get("id_token"))
         access = tokens.get("access_token")
         issuer, client = self._provider.issuer, self._provider.client
         expected = id_tokens.Expected(issuer, client, asked.nonce, access)
-        claims = id_tokens.check_claims(said, expected, now=now)
+        claims = id_tokens.check_claims(id_claims, expected, now=now)
         return self._person(claims, about, access)
 
     @contextlib.contextmanager
@@ -159,9 +159,9 @@ class OidcClient:
 
     def _code(self, answer: Mapping[str, str], about: _About) -> str:
         """Check the redirect's parameters and return the authorization code."""
-        said = answer.get("iss")
-        is_missing = said is None and about.authorization_response_iss_parameter_supported
-        if is_missing or said not in {None, about.issuer}:
+        issuer = answer.get("iss")
+        is_missing = issuer is None and about.authorization_response_iss_parameter_supported
+        if is_missing or issuer not in {None, about.issuer}:
             raise NotBelieved(reason="the response is from a different provider")
         if "error" in answer:
             raise Declined(provider=self._provider.title)
@@ -227,9 +227,9 @@ class OidcClient:
         headers = {"Accept": "application/json", "Authorization": f"Bearer {access}"}
         # Do not let a missing name fail the sign-in: the person is then asked for a name.
         with contextlib.suppress(errors.Unreachable, errors.UnsafeAddress):
-            told = self._fetch(about.userinfo_endpoint, dict[str, object], headers)
-            if told.get("sub") == subject:
-                return _name(told)
+            userinfo = self._fetch(about.userinfo_endpoint, dict[str, object], headers)
+            if userinfo.get("sub") == subject:
+                return _name(userinfo)
         return ""
 
     def _configuration(self, *, within: float | None = None) -> _Configuration:
@@ -274,8 +274,8 @@ def _challenge(verifier: str) -> str:
 def _name(claims: Mapping[str, object]) -> str:
     """Return the first valid display name among the claims, or ""."""
     for claim in _NAMES:
-        said = claims.get(claim)
+        name = claims.get(claim)
         with contextlib.suppress(errors.BadInput):
-            if isinstance(said, str):
-                return cleaning.clean_name(said)
+            if isinstance(name, str):
+                return cleaning.clean_name(name)
     return ""

@@ -28,8 +28,8 @@ def _show(site_id: str | None) -> None:
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
         most, standing = limits.get(name, (0, budgets.BudgetLevel.FREE))
-        said = f"of {most}\t{standing.name.lower()}" if most else "unlimited"
-        click.echo(f"{name}\t{used}\t{said}")
+        limit_text = f"of {most}\t{standing.name.lower()}" if most else "unlimited"
+        click.echo(f"{name}\t{used}\t{limit_text}")
     click.echo(f"then\t{site.budget.then}")
 
 

@@ -31,7 +31,7 @@ def list_(site_id: str) -> None:
         click.echo("id\tbegan\tformat\tfile\tadded\tstate")
     for entry in entries:
         added = "" if entry.added is None else str(entry.added)
-        said = (
+        state = (
             entry.id or "-",
             _time(entry.began),
             entry.system,
@@ -39,7 +39,7 @@ def list_(site_id: str) -> None:
             added,
             _state(entry, now),
         )
-        click.echo("\t".join(said))
+        click.echo("\t".join(state))
 
 
 @imports.command("show")

@@ -83,10 +83,10 @@ def _list(site_id: str) -> None:
     import msgspec
 
     for entry in rulebook.from_store(console.site(site_id).id).rules:
-        said = msgspec.to_builtins(entry)
-        head = f"{said.pop('id')}\t{said.pop('action')}"
-        state = "" if said.pop("is_on", True) else "\toff"
-        click.echo(f"{head}{state}\t{msgspec.json.encode(said).decode()}")
+        fields = msgspec.to_builtins(entry)
+        head = f"{fields.pop('id')}\t{fields.pop('action')}"
+        state = "" if fields.pop("is_on", True) else "\toff"
+        click.echo(f"{head}{state}\t{msgspec.json.encode(fields).decode()}")
 
 
 @rule.command("remove", console.SITE)
@@ -118,8 +118,8 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
         raise errors.NotFound("rule", rule_id or "of this site")
     report = dry_run.try_rules(site, tried, last=last)
     for match in report.matches:
-        told = match.ruling
-        click.echo(f"{match.comment.id}\t{told.status}\t{told.rule}\t{told.why}")
+        ruling = match.ruling
+        click.echo(f"{match.comment.id}\t{ruling.status}\t{ruling.rule}\t{ruling.why}")
     examined = quantity(report.looked_at, "comment")
     click.echo(f"Matched {len(report.matches)} of {examined}. No changes made.")
 
@@ -272,11 +272,11 @@ def _thread(
 def _log(site_id: str, subject: str, limit: int) -> None:
     """Show the audit log, newest first: id, time, actor, verb, subject, before, after, reason."""
     for entry in audit_log.log(console.site(site_id).id, subject=subject, limit=limit):
-        said = (
+        text = (
             entry.id, entry.at.isoformat(timespec="seconds"), entry.actor.name, entry.verb,
             entry.subject, entry.before, entry.after, entry.reason,
         )  # fmt: skip
-        click.echo("\t".join(said))
+        click.echo("\t".join(text))
 
 
 @moderate.command("undo", console.SITE)
@@ -307,7 +307,7 @@ def _author(site: str, given: str) -> str:
 def _report_outcomes(outcomes: list[Any]) -> None:
     """Show the result for each comment; exit with 1 if a comment was refused."""
     for outcome in outcomes:
-        said = outcome.message if outcome.comment is None else outcome.comment.status
-        click.echo(f"{outcome.id}\t{said}")
+        text = outcome.message if outcome.comment is None else outcome.comment.status
+        click.echo(f"{outcome.id}\t{text}")
     if any(outcome.comment is None for outcome in outcomes):
         raise click.exceptions.Exit(1)

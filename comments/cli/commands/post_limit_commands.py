@@ -58,7 +58,7 @@ def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: st
 
     KEY is the site key; if it is omitted, the stored key is kept.
     """
-    given = turnstile_settings.Given(key or "", secret, refuses=then == "refuse", url=url)
+    given = turnstile_settings.TurnstileInput(key or "", secret, refuses=then == "refuse", url=url)
     turnstile_settings.set_up(site_id, given, settings=console.settings(), now=datetime.now(UTC))
     click.echo(f"{site_id} now uses Turnstile. {console.applies()}")
 

@@ -54,7 +54,7 @@ class _Hashes(msgspec.Struct, frozen=True):
     slug: str
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class _Line(msgspec.Struct, frozen=True):
     """One line of `thread show`. `bucket` is a number, "tail" or ""."""
 
     padded: str
@@ -119,7 +119,7 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
     elif raw or is_json:
         _print(tree_table.TreeLine, table.lines, is_json=is_json)
     else:
-        _print(_Shown, _readable(table), is_json=False)
+        _print(_Line, _readable(table), is_json=False)
     if not is_json:
         waiting = sum(line.waiting for line in table.lines)
         click.echo(
@@ -129,7 +129,7 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
         )
 
 
-def _readable(table: "tree_table.TreeTable") -> list[_Shown]:
+def _readable(table: "tree_table.TreeTable") -> list[_Line]:
     """Replace ids by slugs and the keys of buckets by their numbers."""
     slugs = {line.id: line.slug for line in table.lines}
     numbers = {key: str(number) for number, key in enumerate(table.buckets, 1)}
@@ -143,7 +143,7 @@ def _readable(table: "tree_table.TreeTable") -> list[_Shown]:
         }
         for line in table.lines
     )
-    return [decoders.convert(row, _Shown) for row in shown]
+    return [decoders.convert(row, _Line) for row in shown]
 
 
 def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:

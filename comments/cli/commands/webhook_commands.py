@@ -110,11 +110,11 @@ def _test(site_id: str, name: str) -> None:
 def _status() -> None:
     """Show the numbers of pending events, pending messages and dead letters."""
     waiting = dead_letters.count_waiting(datetime.now(UTC))
-    events, told, dead = (
+    events, messages, dead = (
         f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
         for number in (waiting.events, waiting.messages, waiting.dead)
     )
-    pending = f"{quantity(events, 'event')}, {quantity(told, 'message')}"
+    pending = f"{quantity(events, 'event')}, {quantity(messages, 'message')}"
     has_any = waiting.events or waiting.messages
     age = f"; the oldest is {waiting.oldest} s old" if has_any else ""
     click.echo(f"Pending: {pending}{age}.")

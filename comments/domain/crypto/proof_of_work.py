@@ -101,14 +101,14 @@ def make(  # noqa: PLR0913 - the content of a challenge
     """
     from altcha import v1  # noqa: PLC0415 - see above
 
-    said = {
+    parameters = {
         "s": site,
         "n": ".".join((network, *around)),
         "t": str(int(now.timestamp())),
         "w": str(tries),
     }
     if purpose != POST:
-        said["p"] = purpose
+        parameters["p"] = purpose
     made = v1.create_challenge(
         v1.ChallengeOptions(
             algorithm=_ALGORITHM,
@@ -116,7 +116,7 @@ def make(  # noqa: PLR0913 - the content of a challenge
             number=None if tries else 0,
             hmac_key=_key(secret),
             expires=now + TERM,
-            params=said,
+            params=parameters,
         )
     )
     return Challenge(_ALGORITHM, made.challenge, tries, made.salt, made.signature, wait)
@@ -166,18 +166,20 @@ def check(solution: str, *, secret: str) -> Proof:
 
 def _decode(sent: _Solution, secret: str) -> Proof:
     """Decode the salt, which is trustworthy because its signature is valid."""
-    said = parse_qs(sent.salt.partition("?")[2])
-    opened, expires = (datetime.fromtimestamp(int(said[name][0]), UTC) for name in ("t", "expires"))
-    network, *around = said["n"][0].split(".")
+    parameters = parse_qs(sent.salt.partition("?")[2])
+    opened, expires = (
+        datetime.fromtimestamp(int(parameters[name][0]), UTC) for name in ("t", "expires")
+    )
+    network, *around = parameters["n"][0].split(".")
     return Proof(
-        said["s"][0],
+        parameters["s"][0],
         network,
         opened,
         expires,
         bytes.fromhex(sent.challenge)[:8],
         tuple(around),
-        said.get("p", [POST])[0],
-        int(said["w"][0]),
+        parameters.get("p", [POST])[0],
+        int(parameters["w"][0]),
         secret,
     )
 

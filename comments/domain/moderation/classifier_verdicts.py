@@ -102,7 +102,7 @@ class Sender(msgspec.Struct, frozen=True, array_like=True):
     browser: str = ""
 
 
-class Heard(NamedTuple):
+class RequestResult(NamedTuple):
     """The outcome of a request to a classifier, and the answer, if any.
 
     If the question was delivered but `opinion` is None, the classifier will answer later.

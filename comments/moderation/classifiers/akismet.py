@@ -49,21 +49,23 @@ class AkismetComment(NamedTuple):
 
 def check(
     client: safe_http.HttpClient, account: AkismetAccount, text: AkismetComment
-) -> classifier_verdicts.Heard:
+) -> classifier_verdicts.RequestResult:
     """Ask in one request whether a comment is spam."""
     outcome, answer = _send(client, account, text, "comment-check")
     if answer is None or outcome.end is not outcomes.End.DELIVERED:
-        return classifier_verdicts.Heard(outcome)
+        return classifier_verdicts.RequestResult(outcome)
     verdict = None if answer.is_cut else _ANSWERS.get(answer.body.strip())
     if verdict is None:
         # Akismet gives the same response if the key is invalid. Retry, because the owner may
         # correct the key.
         reason = catalogue.ENGLISH.text("reasons.akismet-unclear")
-        return classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.RETRY, reason))
+        return classifier_verdicts.RequestResult(outcomes.Outcome(outcomes.End.RETRY, reason))
     is_sure = answer.headers.get("x-akismet-pro-tip", "").strip().lower() == "discard"
     is_discard = is_sure and verdict is classifier_verdicts.Verdict.SPAM
     reason = catalogue.ENGLISH.text("reasons.akismet-discard") if is_discard else ""
-    return classifier_verdicts.Heard(outcome, classifier_verdicts.ClassifierAnswer(verdict, reason))
+    return classifier_verdicts.RequestResult(
+        outcome, classifier_verdicts.ClassifierAnswer(verdict, reason)
+    )
 
 
 def correct(
@@ -76,9 +78,9 @@ def correct(
 def _send(
     client: safe_http.HttpClient, account: AkismetAccount, text: AkismetComment, call: str
 ) -> tuple[outcomes.Outcome, safe_http.HttpResponse | None]:
-    said = {name: value for name, value in _fields(account, text).items() if value}
+    fields = {name: value for name, value in _fields(account, text).items() if value}
     url = f"{account.url.rstrip('/')}/{call}"
-    return webhooks.post(client, url, urlencode(said).encode(), _HEADERS)
+    return webhooks.post(client, url, urlencode(fields).encode(), _HEADERS)
 
 
 def _fields(account: AkismetAccount, text: AkismetComment) -> dict[str, str]:

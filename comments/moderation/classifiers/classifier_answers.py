@@ -157,17 +157,19 @@ def correction_writes(
     """
     means = _CORRECTIONS.get(comment.status)
     row = reads.get(moderation_rows.advice_key(comment.id)) if means and event else None
-    said = decode(row)
-    entry = said.of.get(classifier_verdicts.AKISMET)
+    answers = decode(row)
+    entry = answers.of.get(classifier_verdicts.AKISMET)
     if means is None or entry is None or entry.verdict is None:
         return ()
     was_edited_since = comment.edited is not None and comment.edited > entry.at
     if was_edited_since or means == (entry.told or _KNOWN.get(entry.verdict)):
         return ()
-    told = msgspec.structs.replace(entry, told=means)
-    after = StoredAnswers(said.asked, said.current, {**said.of, classifier_verdicts.AKISMET: told})
+    corrected = msgspec.structs.replace(entry, told=means)
+    after = StoredAnswers(
+        answers.asked, answers.current, {**answers.of, classifier_verdicts.AKISMET: corrected}
+    )
     question = classifier_verdicts.encode(
-        classifier_verdicts.ClassifierQuestion(said.asked, correction=means)
+        classifier_verdicts.ClassifierQuestion(answers.asked, correction=means)
     )
     made = message_queue.new_rows(
         event, [queue(comment.site, classifier_verdicts.AKISMET)], question, at=now

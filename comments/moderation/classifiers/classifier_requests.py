@@ -64,7 +64,7 @@ _REFUSALS = {Verdict.SPAM: Status.SPAM, Verdict.REJECT: Status.REJECTED}
 _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask about")
 
 
-class Taken(enum.Enum):
+class AnswerResult(enum.Enum):
     """The result of handling an answer."""
 
     DONE = enum.auto()  # The answer was stored and applied.
@@ -121,14 +121,16 @@ class _Consultant:
         if comment is None:
             return _NOTHING_LEFT
         try:
-            heard = self._ask(message, question, comment)
+            result = self._ask(message, question, comment)
         except errors.BadLink:
             reason = "its secret cannot be decrypted: SECRET has changed since it was stored"
-            heard = classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.GIVE_UP, reason))
-        outcome = self._final_outcome(message, heard.outcome)
+            result = classifier_verdicts.RequestResult(
+                outcomes.Outcome(outcomes.End.GIVE_UP, reason)
+            )
+        outcome = self._final_outcome(message, result.outcome)
         if question.correction:
             return outcome
-        entry = self._entry(heard.opinion, outcome)
+        entry = self._entry(result.opinion, outcome)
         if entry is not None:
             take(about, self._classifier.name, entry, settings=self._settings, now=self._now)
         if outcome.end is outcomes.End.GIVE_UP and question.sender:
@@ -141,7 +143,7 @@ class _Consultant:
         message: message_queue.Message,
         question: classifier_verdicts.ClassifierQuestion,
         comment: records.Comment,
-    ) -> classifier_verdicts.Heard:
+    ) -> classifier_verdicts.RequestResult:
         secrets = registration.secrets_of(self._classifier, self._settings.secret, now=self._now)
         if self._classifier.name == classifier_verdicts.AKISMET:
             return self._ask_akismet(question, comment, secrets[0])
@@ -155,7 +157,7 @@ class _Consultant:
 
     def _ask_akismet(
         self, question: classifier_verdicts.ClassifierQuestion, comment: records.Comment, key: str
-    ) -> classifier_verdicts.Heard:
+    ) -> classifier_verdicts.RequestResult:
         site, thread = site_settings.get(self._site), _thread_of(comment)
         secret = self._settings.secret
         sent = question.sender and encryption.unseal(
@@ -169,7 +171,7 @@ class _Consultant:
         account = akismet.AkismetAccount(self._classifier.url, key, f"{site.origins[0]}/")
         if question.correction:
             outcome = akismet.correct(self._client, account, text, question.correction)
-            return classifier_verdicts.Heard(outcome)
+            return classifier_verdicts.RequestResult(outcome)
         return akismet.check(self._client, account, text)
 
     def _final_outcome(
@@ -218,7 +220,7 @@ def hear(
     *,
     settings: config.Settings,
     now: datetime,
-) -> Taken:
+) -> AnswerResult:
     """Store an answer that a site's service sends later in a separate request.
 
     Raises:
@@ -236,7 +238,7 @@ def take(
     *,
     settings: config.Settings,
     now: datetime,
-) -> Taken:
+) -> AnswerResult:
     """Store a classifier's answer or failure, and apply it to the comment.
 
     The answer is stored and applied in one transaction. Repeating the call is safe, because the
@@ -246,12 +248,14 @@ def take(
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
 
     def body() -> _Applied:
-        case, said = _case_and_answers(about)
-        if (earlier := _earlier_answer(said, name, about)) is not None:
-            return _Applied(Taken.KNOWN if earlier.verdict is entry.verdict else Taken.OTHER)
-        if case is None or not _is_open(case.comment, said, about, now):
-            return _Applied(Taken.OVERTAKEN)
-        after = classifier_answers.with_entry(said, name, entry, about.revision)
+        case, answers = _case_and_answers(about)
+        if (earlier := _earlier_answer(answers, name, about)) is not None:
+            return _Applied(
+                AnswerResult.KNOWN if earlier.verdict is entry.verdict else AnswerResult.OTHER
+            )
+        if case is None or not _is_open(case.comment, answers, about, now):
+            return _Applied(AnswerResult.OVERTAKEN)
+        after = classifier_answers.with_entry(answers, name, entry, about.revision)
         ruling = _ruling(case, after, name, book)
         change, mail = None, None
         if ruling is not None:
@@ -265,7 +269,7 @@ def take(
             mail = _mail(about, now)
             transactions.apply(outbox.follow_up_writes([mail]))
         transactions.apply(classifier_answers.answer_writes(about.comment, after))
-        return _Applied(Taken.DONE, change, "" if mail is None else mail.key.id())
+        return _Applied(AnswerResult.DONE, change, "" if mail is None else mail.key.id())
 
     applied = transactions.transaction(body, line=about.comment)
     _announce(applied)
@@ -275,7 +279,7 @@ def take(
 class _Applied(NamedTuple):
     """The result of a transaction: the change to the comment, and the mail event's id, if any."""
 
-    taken: Taken
+    taken: AnswerResult
     change: values.ChangeResult | None = None
     mail: str = ""
 
@@ -317,18 +321,18 @@ def _earlier_answer(
 
 def _open_comment(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
     """Return the comment that the question is about, or None if no answer is needed."""
-    case, said = _case_and_answers(about)
-    if case is None or _earlier_answer(said, name, about) is not None:
+    case, answers = _case_and_answers(about)
+    if case is None or _earlier_answer(answers, name, about) is not None:
         return None
     comment = case.comment
     is_asked_about = comment.status in classifier_answers.ASKED_ABOUT
-    return comment if is_asked_about and _is_open(comment, said, about, now) else None
+    return comment if is_asked_about and _is_open(comment, answers, about, now) else None
 
 
 def _comment_to_correct(about: RequestSubject, name: str) -> records.Comment | None:
     """Return the comment to correct, or None if it has been edited or removed since the answer."""
-    case, said = _case_and_answers(about)
-    entry = said.of.get(name)
+    case, answers = _case_and_answers(about)
+    entry = answers.of.get(name)
     if case is None or entry is None or case.comment.status is Status.RETRACTED:
         return None
     edited = case.comment.edited
@@ -413,6 +417,6 @@ def _thread_of(comment: records.Comment) -> records.Thread | None:
     if thread.named_by:
         return thread
     asked = reads.get(comment_rows.comment_key(comment.id))
-    said = naming.decode(asked and asked.brought)
-    title, url = thread.title or said.title, thread.url or said.url
+    details = naming.decode(asked and asked.brought)
+    title, url = thread.title or details.title, thread.url or details.url
     return msgspec.structs.replace(thread, title=title, url=url)

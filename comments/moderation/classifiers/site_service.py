@@ -112,21 +112,21 @@ def body(
 
 def ask(
     client: safe_http.HttpClient, hook: webhooks.Hook, event: str, payload: bytes, *, now: datetime
-) -> classifier_verdicts.Heard:
+) -> classifier_verdicts.RequestResult:
     """Send a question once.
 
     Status 202 means that the service will answer later; any other 2xx response contains the answer.
     """
     outcome, answer = webhooks.ask(client, hook, f"{event}.review", payload, now=now)
     if outcome.end is not outcomes.End.DELIVERED or answer is None or answer.status == _LATER:
-        return classifier_verdicts.Heard(outcome)
+        return classifier_verdicts.RequestResult(outcome)
     if answer.is_cut:
-        return classifier_verdicts.Heard(
+        return classifier_verdicts.RequestResult(
             outcomes.Outcome(outcomes.End.RETRY, "the answer is too long")
         )
     try:
-        return classifier_verdicts.Heard(outcome, classifier_verdicts.read(answer.body))
+        return classifier_verdicts.RequestResult(outcome, classifier_verdicts.read(answer.body))
     except errors.BadInput:
-        return classifier_verdicts.Heard(
+        return classifier_verdicts.RequestResult(
             outcomes.Outcome(outcomes.End.RETRY, "the answer is not valid")
         )

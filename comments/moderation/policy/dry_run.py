@@ -60,7 +60,7 @@ def try_rules(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> D
     matches: list[Match] = []
     for comment in comments:
         others = standings.get(comment.author.id, 0) - (comment.status is Status.APPROVED)
-        said = rules.RuleSubject(
+        subject = rules.RuleSubject(
             body=comment.body,
             html=comment.html,
             name=comment.author.name,
@@ -69,7 +69,7 @@ def try_rules(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> D
             repeats=repeats[comment.id],
             age=_age(comment, since),
         )
-        ruling = rules.judge(tried, said)
+        ruling = rules.judge(tried, subject)
         if ruling.status is not Status.APPROVED:
             matches.append(Match(comment, ruling))
     return DryRunReport(len(comments), tuple(matches))

@@ -281,10 +281,10 @@ def _change(
         if transactions.may_have_run() and audit_log.is_done(act):
             return rulebook.from_store(site)
         before, book, writes = rulebook.change_writes(site, change, now=now)
-        said, says = part.say(before), part.say(book)
-        back = part.keep(before) if said != says else ""
+        text_before, says = part.say(before), part.say(book)
+        back = part.keep(before) if text_before != says else ""
         note = audit_log.entry_writes(
-            act, site, subject, before=said, after=says, now=now, back=back
+            act, site, subject, before=text_before, after=says, now=now, back=back
         )
         transactions.apply(writes, note)
         return book
@@ -377,10 +377,10 @@ def _ban_of(author: str, now: datetime) -> _Part:
         if entry is None:
             return ""
         kind = "shadow-banned" if entry.is_shadow else "banned"
-        said = kind if entry.until is None else f"{kind} until {entry.until.isoformat()}"
+        text = kind if entry.until is None else f"{kind} until {entry.until.isoformat()}"
         if entry.known.network_until is not None:
-            said += f", with the network until {entry.known.network_until.isoformat()}"
-        return f"{said}, with the mailbox" if entry.known.mailbox else said
+            text += f", with the network until {entry.known.network_until.isoformat()}"
+        return f"{text}, with the mailbox" if entry.known.mailbox else text
 
     def put(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
         entry = decoders.json(rulebook.Ban | None).decode(back)

@@ -186,10 +186,10 @@ def judge(rules: Iterable[Rule], said: RuleSubject) -> Ruling:
     facts = _Facts(said)
     for rule in rules:
         if rule.is_on and is_stricter(_STATUSES[rule.action], ruling.status):
-            told = facts.explain(rule)
-            if told:
-                why = reasons.sentence(told)
-                ruling = Ruling(_STATUSES[rule.action], f"rule:{rule.id}", why, told)
+            reason = facts.explain(rule)
+            if reason:
+                why = reasons.sentence(reason)
+                ruling = Ruling(_STATUSES[rule.action], f"rule:{rule.id}", why, reason)
     return ruling
 
 
@@ -226,17 +226,17 @@ class _Facts:
 
         The result is empty if the rule does not match.
         """
-        said = self._said
+        subject = self._said
         conditions = [
-            (rule.words, self._word_reason("text-contains", said.body, rule.words)),
-            (rule.names, self._word_reason("name-contains", said.name, rule.names)),
-            (rule.websites, _under("website-leads-to", _host(said.website), rule.websites)),
+            (rule.words, self._word_reason("text-contains", subject.body, rule.words)),
+            (rule.names, self._word_reason("name-contains", subject.name, rule.names)),
+            (rule.websites, _under("website-leads-to", _host(subject.website), rule.websites)),
             (rule.hosts, self._link_reason(rule.hosts)),
             (rule.scripts, self._script_reason(rule.scripts)),
-            (rule.networks, _within(said.network, rule.networks)),
-            (rule.links is not None, _above("links", count_links(said), rule.links)),
-            (rule.repeated is not None, _above("repeated", said.repeats, rule.repeated)),
-            (rule.younger_than is not None, _younger(said.age, rule.younger_than)),
+            (rule.networks, _within(subject.network, rule.networks)),
+            (rule.links is not None, _above("links", count_links(subject), rule.links)),
+            (rule.repeated is not None, _above("repeated", subject.repeats, rule.repeated)),
+            (rule.younger_than is not None, _younger(subject.age, rule.younger_than)),
         ]
         asked = [reason for has_any, reason in conditions if has_any]
         if rule.approved_under is not None and all(asked):

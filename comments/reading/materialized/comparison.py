@@ -183,11 +183,11 @@ class _Comparison:
         for row in self._rows:
             comment_id = row.entry.id
             if comment_id in tail:
-                said = tail[comment_id]
+                flags = tail[comment_id]
             else:
-                said = clearing[comment_id].is_listed if comment_id in clearing else row.shelved
-            if said != (comment_id in held):
-                yield Mismatch(comment_id, "shelved", said, comment_id in held)
+                flags = clearing[comment_id].is_listed if comment_id in clearing else row.shelved
+            if flags != (comment_id in held):
+                yield Mismatch(comment_id, "shelved", flags, comment_id in held)
 
     def _lines(self) -> Iterator[Mismatch]:
         previous = ""

@@ -82,8 +82,8 @@ class CommentConversion:
         try:
             converted = import_bodies.convert(body, markup)
         except errors.BadInput as error:
-            said = error_texts.sentence(error)
-            raise self._remarks.bad(comment.line, f"comment {comment.id}: {said}") from error
+            text = error_texts.sentence(error)
+            raise self._remarks.bad(comment.line, f"comment {comment.id}: {text}") from error
         for kind, count in (
             (import_report.IMAGES, converted.images),
             (import_report.EMBEDS, converted.embeds),
@@ -126,8 +126,8 @@ class CommentConversion:
 
     def _author(self, comment: import_source.SourceComment) -> records.Author:
         author, faults = self._authors.of(comment)
-        for kind, said in faults:
-            self._remarks.note(kind, comment.line, f"{comment.id}: {said}")
+        for kind, text in faults:
+            self._remarks.note(kind, comment.line, f"{comment.id}: {text}")
         kept = comment.kept
         if kept is None:
             return author

@@ -237,8 +237,8 @@ def _side(text: str) -> _Place:
     try:
         place = _place(url, query_keys=_keys(text.partition("?")[2]))
     except errors.BadInput as error:
-        said = error_texts.sentence(error)
-        raise errors.ImportRefused(f"{_quote(text)} is not an address: {said}") from error
+        problem = error_texts.sentence(error)
+        raise errors.ImportRefused(f"{_quote(text)} is not an address: {problem}") from error
     if is_path:
         return place._replace(host="")
     return place._replace(scheme=scheme.removesuffix("://"))

@@ -44,7 +44,7 @@ from comments.tree.counters.declared import declarations, declared_backfill
 
 _PASSES = 100  # Maximum passes over the journal in one call.
 
-Told = Callable[[Sequence[str]], None]
+ReportErased = Callable[[Sequence[str]], None]
 
 
 class UndoSteps:
@@ -54,7 +54,7 @@ class UndoSteps:
     waits for a compaction, and `threads` contains all changed threads.
     """
 
-    def __init__(self, site: str, import_id: str, now: datetime, told: Told) -> None:
+    def __init__(self, site: str, import_id: str, now: datetime, told: ReportErased) -> None:
         self._site = site
         self._id = import_id
         self._now = now

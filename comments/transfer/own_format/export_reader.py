@@ -82,8 +82,8 @@ def read(path: Path) -> Iterator[ExportLine]:
             numbers[type(value).__name__] += 1
             yield export_line
     if end is None:
-        said = "the file is cut off: its last line is not the end line of an export"
-        raise _bad(path, last, said)
+        text = "the file is cut off: its last line is not the end line of an export"
+        raise _bad(path, last, text)
 
 
 def export_time(path: Path) -> datetime:

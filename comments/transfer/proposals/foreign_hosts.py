@@ -81,11 +81,11 @@ def _proposal(host: str, pages: list[ImportedPage], known: list[_Origin]) -> Pro
     test_copy = f"{where} looks like a test copy of your website"
     if origin.source == host:
         former = f"{where}: probably the former address, as the file has no page of {origin.host}"
-        said = test_copy if host_names.is_local(host) else former
-        return Proposal(f"{host}={origin.host}", said)
+        text = test_copy if host_names.is_local(host) else former
+        return Proposal(f"{host}={origin.host}", text)
     if count:
-        said = f"{where}: {count} of {quantity(len(paths), 'path')} also on {origin.source}"
-        return Proposal(mapping(f"{host}{old}", f"{origin.host}{new}"), said)
+        text = f"{where}: {count} of {quantity(len(paths), 'path')} also on {origin.source}"
+        return Proposal(mapping(f"{host}{old}", f"{origin.host}{new}"), text)
     if len(known) == 1 and (host_names.is_local(host) or _is_stage(host, origin.host)):
         return Proposal(f"{host}={origin.host}", test_copy)
     reason = f"no path of this host is also on {origin.source}"

@@ -98,8 +98,8 @@ def _copies(
             and mapped(main) != mapped(copy)
             and (2 * count >= sizes[copy])
         ):
-            said = f"{quantity(sizes[copy], 'comment')}, {count} of them also on {main}"
-            yield Proposal(f"{copy}={main}", f"{copy}: {said}")
+            text = f"{quantity(sizes[copy], 'comment')}, {count} of them also on {main}"
+            yield Proposal(f"{copy}={main}", f"{copy}: {text}")
 
 
 def _canonical(link: str, site: records.Site) -> str:

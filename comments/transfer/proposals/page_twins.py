@@ -35,9 +35,9 @@ def propose(
             reason = _reason(target) or _reason(main) or "a trailing slash"
             if target != main:
                 for address in sorted({page.address for page in twins}):
-                    said = f"the same page as {main}: {reason}"
+                    why = f"the same page as {main}: {reason}"
                     text = mapping(address, main)
-                    yield Proposal(text, said if text else f"{address}: {said}")
+                    yield Proposal(text, why if text else f"{address}: {why}")
 
 
 def _main_address(group: dict[str, list[ImportedPage]]) -> str:

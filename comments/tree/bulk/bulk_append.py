@@ -58,7 +58,7 @@ def append_imported(
     changes = [change for batch in counted for change in batch]
     ids = [row_id for part in grown for row_id in part.changed]
     revisions = [part.rows[row_id].revision for part in grown for row_id in part.changed]
-    told: list[ownership.Writes] = []
+    event_writes: list[ownership.Writes] = []
     events: list[str] = []
     for stretch in outbox.parts(changes) if changes else ():
         # The first comment of each event is new, so no other event has this id. An existing comment
@@ -66,7 +66,7 @@ def append_imported(
         # change adds nothing to the counters.
         event = outbox.event_id(ids[stretch.start], revisions[stretch.start], run)
         detail = outbox.encode_imported(ids[stretch])
-        told.append(
+        event_writes.append(
             outbox.event_writes(
                 outbox.EventKind.IMPORTED, event, changes[stretch], now=now, detail=detail
             )
@@ -76,7 +76,7 @@ def append_imported(
         ownership.Writes(OWNER, put=put),
         *(part.entry.writes(batch) for part, batch in zip(grown, counted, strict=True)),
         *(vote_writes for part in grown for vote_writes in part.votes),
-        *told,
+        *event_writes,
     )
     return Imported(
         writes,

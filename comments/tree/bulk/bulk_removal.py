@@ -75,8 +75,8 @@ def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
     for part in parts:
         part.erase(now)
     changes = [change for part in parts for change in part.row_changes]
-    told, events = _event_writes(changes, run, now=now)
-    writes = (*(written for part in parts for written in part.writes()), *told)
+    event_writes, events = _event_writes(changes, run, now=now)
+    writes = (*(written for part in parts for written in part.writes()), *event_writes)
     ended = (
         votes.scheduled_deletion_writes(
             row.key.id(), records.ThreadName(row.site, row.thread_id), now=now
@@ -104,9 +104,9 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
         for part in parts
         for row in part.gone.values()
     ]
-    told, events = _event_writes(changes, run, now=now, after=1)
+    event_writes, events = _event_writes(changes, run, now=now, after=1)
     return Removal(
-        (*(written for part in parts for written in part.writes()), *told),
+        (*(written for part in parts for written in part.writes()), *event_writes),
         events,
         tuple(part.name for part in parts if part.gone),
         tuple(row.key.id() for row, _ in changes),
@@ -403,9 +403,11 @@ def _event_writes(
 ) -> tuple[tuple[ownership.Writes, ...], tuple[str, ...]]:
     """Write the events of changes, and return their ids. `after` is added to their revisions."""
     counted = [change for _, change in changes]
-    told: dict[str, ownership.Writes] = {}
+    writes_by_event: dict[str, ownership.Writes] = {}
     for part in outbox.parts(counted) if counted else ():
         row = changes[part.start][0]
         event = outbox.event_id(row.key.id(), row.revision + after, run)
-        told[event] = outbox.event_writes(outbox.EventKind.UNDONE, event, counted[part], now=now)
-    return tuple(told.values()), tuple(told)
+        writes_by_event[event] = outbox.event_writes(
+            outbox.EventKind.UNDONE, event, counted[part], now=now
+        )
+    return tuple(writes_by_event.values()), tuple(writes_by_event)

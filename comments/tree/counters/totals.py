@@ -152,8 +152,8 @@ def stored_numbers(name: records.ThreadName) -> tuple[int, counter_rows.Numbers,
     thread = reads.get(comment_rows.thread_key(name))
     count = 1 if thread is None else thread.shards or 1
     rows = reads.get_multi([counter_rows.thread_counter_key(name, shard) for shard in range(count)])
-    mended, told = (0, 1) if rows[0] is None else (rows[0].mended, rows[0].shards)
-    return mended, sum_shards(rows), (told, count)
+    mended, shards = (0, 1) if rows[0] is None else (rows[0].mended, rows[0].shards)
+    return mended, sum_shards(rows), (shards, count)
 
 
 def sum_shards(rows: Iterable[counter_rows.CounterRow | None]) -> counter_rows.Numbers:

@@ -221,14 +221,14 @@ def _compare_thread(name: records.ThreadName) -> _Comparison:
             reads.Query("Participation", ancestor=comment_rows.thread_key(name))
         )
     }
-    mended, stored[here], told = totals.stored_numbers(name)
+    mended, stored[here], stored_shards = totals.stored_numbers(name)
     if following := _count_followers(name):
         expected.setdefault(here, {})[counting.FOLLOWERS] = following
     comparison = _compare(here, stored, expected, mended)
-    if told[0] == told[1]:
+    if stored_shards[0] == stored_shards[1]:
         return comparison
     # Every correction writes the first shard, so it also corrects the number of shards there.
-    shards = Difference(here, "shards", *told)
+    shards = Difference(here, "shards", *stored_shards)
     return dataclasses.replace(comparison, differences=(*comparison.differences, shards))
 
 

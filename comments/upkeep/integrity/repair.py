@@ -97,7 +97,7 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> list[ThreadProblem
     raise errors.Overloaded(f"{name.site} {name.id} changes faster than it is repaired")
 
 
-class _Read(NamedTuple):
+class _ThreadState(NamedTuple):
     """A thread as of one moment.
 
     `spoiled` lists rows that had to be changed before they could be read.
@@ -211,7 +211,7 @@ def _write(name: records.ThreadName, places: Sequence[values.TreePlace]) -> None
     transactions.transaction(lambda: transactions.apply(*job_writes.repair_writes(name, places)))
 
 
-def _read_thread(name: records.ThreadName) -> _Read:
+def _read_thread(name: records.ThreadName) -> _ThreadState:
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
     # A query with an order would miss rows that have lost the property of the order.
     query = reads.Query("Comment", where=where)
@@ -221,7 +221,7 @@ def _read_thread(name: records.ThreadName) -> _Read:
 
     with connection.within(SECONDS):
         messages, materialized = transactions.at_one_moment(read)
-    thread = _Read({}, [], {}, materialized, [])
+    thread = _ThreadState({}, [], {}, materialized, [])
     for message in messages:
         row_id, properties = message.key.path[-1].name, message.properties
         if not _has_needed_fields(properties):

@@ -43,8 +43,10 @@ class CommentListItem(msgspec.Struct, frozen=True):
         """The page title, address and categories that were sent with an unapproved comment."""
         if self.case.comment.status is Status.APPROVED:
             return ()
-        said = naming.decode(self.case.brought)
-        return [text for text in (said.title, said.url, ", ".join(said.categories)) if text]
+        details = naming.decode(self.case.brought)
+        return [
+            text for text in (details.title, details.url, ", ".join(details.categories)) if text
+        ]
 
     @property
     def author(self) -> str:
@@ -105,14 +107,14 @@ def of(site: records.Site, cases: Sequence[records.Case]) -> list[CommentListIte
     about = dict(zip(names, thread_info.get_many(names), strict=True)) if names else {}
     numbers = review_queue.standings(site.id, [case.comment.author.id for case in cases])
     ids = [case.comment.id for case in cases]
-    told, said = reports.of(ids), classifier_answers.of(ids)
+    summaries, answers = reports.of(ids), classifier_answers.of(ids)
     return [
         _row(
             site,
             case,
             about[name],
             numbers,
-            Beside(told.get(case.comment.id), said.get(case.comment.id)),
+            Beside(summaries.get(case.comment.id), answers.get(case.comment.id)),
         )
         for case, name in zip(cases, names, strict=True)
     ]
@@ -125,14 +127,14 @@ def _row(
     numbers: Mapping[str, counter_rows.Numbers],
     beside: Beside,
 ) -> CommentListItem:
-    said = case.comment
+    comment = case.comment
     title, url = ("", "") if thread is None else (thread.title, thread.url)
-    address = thread_info.page_address(url, said.thread, site)
+    address = thread_info.page_address(url, comment.thread, site)
     return CommentListItem(
         case,
-        title or said.thread,
-        f"{address}#comment-{said.id}" if address and said.listed else address,
-        in_words(numbers.get(said.author.id, {})),
+        title or comment.thread,
+        f"{address}#comment-{comment.id}" if address and comment.listed else address,
+        in_words(numbers.get(comment.author.id, {})),
         "" if beside.told is None else _report_text(beside.told),
         [] if beside.said is None else list(_opinions(beside.said)),
         decision_forms.verbs_of(case),

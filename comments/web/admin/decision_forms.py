@@ -102,14 +102,14 @@ class FormResult(msgspec.Struct, frozen=True):
 
 def verbs_of(case: records.Case) -> list[Verb]:
     """Return the verbs that apply to a comment, most likely first."""
-    said = case.comment
-    if said.status is Status.RETRACTED:
+    comment = case.comment
+    if comment.status is Status.RETRACTED:
         return []
-    if said.status is Status.APPROVED:
-        pin = Verb.UNPIN if said.pinned else Verb.PIN
+    if comment.status is Status.APPROVED:
+        pin = Verb.UNPIN if comment.pinned else Verb.PIN
         return [Verb.HIDE, Verb.REJECT, Verb.SPAM, Verb.HOLD, pin]
     others = [Verb.APPROVE, Verb.REJECT, Verb.SPAM]
-    verbs = [verb for verb in others if _BECOMES[verb] is not said.status]
+    verbs = [verb for verb in others if _BECOMES[verb] is not comment.status]
     return [*verbs, Verb.RESTORE] if case.stood else verbs
 
 
@@ -237,9 +237,9 @@ def _overtaken_result(site: records.Site, choice: ChosenComment, author: str) ->
             choice.id, author, labels.text("admin.refused-comment-not-found"), is_done=False
         )
     shown = labels.status(now.comment)
-    said = labels.text("admin.outcome-overtaken", status=shown)
+    text = labels.text("admin.outcome-overtaken", status=shown)
     return CommentResult(
-        choice.id, author, said, is_done=False, status=now.comment.status, label=shown,
+        choice.id, author, text, is_done=False, status=now.comment.status, label=shown,
         revision=now.comment.revision, is_pinned=now.comment.pinned,
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ blueprint = flask.Blueprint("home", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)
 
 
-class _Held(NamedTuple):
+class _SiteRole(NamedTuple):
     """A site, the account's role on the site, and the number of its pending comments."""
 
     site: records.Site
@@ -123,7 +123,7 @@ def _page(
     )
 
 
-def _held_sites(account: accounts.Account) -> list[_Held]:
+def _held_sites(account: accounts.Account) -> list[_SiteRole]:
     """Return the sites on which an account has a role.
 
     A role on the whole service applies to every site.
@@ -132,5 +132,5 @@ def _held_sites(account: accounts.Account) -> list[_Held]:
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):
             if site.id not in by_site and roles.has(account.grants, role, site.id):
-                by_site[site.id] = _Held(site, role, review_queue.count_pending(site.id))
+                by_site[site.id] = _SiteRole(site, role, review_queue.count_pending(site.id))
     return list(by_site.values())

@@ -56,14 +56,14 @@ def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
 
 def page(template: str, visit: Visit, **values: object) -> flask.Response:
     """Render a page of a site."""
-    desk = f"{signed_in.root()}admin/sites/{visit.site.id}"
+    console_url = f"{signed_in.root()}admin/sites/{visit.site.id}"
     grants = visit.account.grants
     return signed_in.page(
         f"admin/{template}",
         status=200,
         visit=visit,
         site=visit.site,
-        desk=desk,
+        desk=console_url,
         sites=[
             name for name in site_settings.names() if roles.has(grants, roles.Role.MODERATOR, name)
         ],

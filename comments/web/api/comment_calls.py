@@ -185,7 +185,7 @@ def retract_comment(comment_id: str) -> flask.Response:
         site=speaker.site,
     )
     return responses.of_comment(
-        comment_shapes.ChangedComment(presentation.own(comment)), comment.revision
+        comment_shapes.ChangedComment(presentation.author_view(comment)), comment.revision
     )
 
 
@@ -317,7 +317,7 @@ def _own(
     """Return a comment for its author, with the time when its edit window ends."""
     request: SiteRequest = flask.g.asked
     until = own_comment.editable_until(comment, request.settings, request.now)
-    return presentation.own(comment, replies, editable_until=until)
+    return presentation.author_view(comment, replies, editable_until=until)
 
 
 def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> admission.Submission:

@@ -28,8 +28,8 @@ blueprint = flask.Blueprint("verdicts", __name__)
 
 _SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _REFUSED = {
-    classifier_requests.Taken.OTHER: "answered-before",
-    classifier_requests.Taken.OVERTAKEN: "decided-since",
+    classifier_requests.AnswerResult.OTHER: "answered-before",
+    classifier_requests.AnswerResult.OVERTAKEN: "decided-since",
 }
 
 
@@ -80,7 +80,9 @@ def list_own_held(site_id: str) -> flask.Response:
     )
     settings, now = context.settings(), datetime.now(UTC)
     shown = [
-        presentation.own(comment, editable_until=own_comment.editable_until(comment, settings, now))
+        presentation.author_view(
+            comment, editable_until=own_comment.editable_until(comment, settings, now)
+        )
         for comment in comments
     ]
     return responses.personal(OwnHeld(shown))

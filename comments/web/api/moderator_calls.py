@@ -141,7 +141,7 @@ def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
     speaker = api_callers.caller_of_account(session.account, session.site)
     submission = comment_calls.submission(request, speaker)
     comment = new_comment.post(submission, request).comment
-    shown = comment_shapes.PostedComment(presentation.own(comment, 0))
+    shown = comment_shapes.PostedComment(presentation.author_view(comment, 0))
     is_held = shown.comment.status is presentation.Shown.PENDING
     return responses.private(responses.of_comment(shown, comment.revision, 202 if is_held else 201))
 

@@ -136,7 +136,7 @@ def _problem(problem: problems.Problem) -> flask.Response:
     return flask.Response(made, content_type=_HTML)
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _Request(msgspec.Struct, frozen=True):
     """A checked request."""
 
     site: records.Site
@@ -183,7 +183,7 @@ class _Asked(msgspec.Struct, frozen=True):
         return self.links.after(cursor)
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class _PageValues(msgspec.Struct, frozen=True):
     """The values that the templates show."""
 
     title: str
@@ -240,7 +240,7 @@ def site_of(site_id: str) -> records.Site:
     return site
 
 
-def _read_request(site: records.Site, *, base: str) -> _Asked:
+def _read_request(site: records.Site, *, base: str) -> _Request:
     thread, query = query_strings.read_thread(embed_queries.EmbedQuery, site)
     parameters.refuse_together(query, _EXCLUDED)
     if query.slug:
@@ -254,7 +254,7 @@ def _read_request(site: records.Site, *, base: str) -> _Asked:
     title, url = cleaning.clean_title(query.title), query.url or flask.request.args.get("page", "")
     url = thread_ids.page_url(url, thread, site) if url else ""
     lang = query.lang or ""
-    asked = _Asked(
+    asked = _Request(
         site=site,
         name=name,
         query=query,
@@ -267,7 +267,7 @@ def _read_request(site: records.Site, *, base: str) -> _Asked:
     return asked
 
 
-def _answer(asked: _Asked, template: str) -> flask.Response:
+def _answer(asked: _Request, template: str) -> flask.Response:
     if asked.query.below:
         return _answer_below(asked, asked.query.below, template)
     source, site = _source(asked), asked.site
@@ -296,7 +296,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
     )
 
 
-def _source(asked: _Asked) -> thread_pages.ListingPage:
+def _source(asked: _Request) -> thread_pages.ListingPage:
     query = asked.query
     if query.around or query.reply:
         middle = query.around or query.reply or ""
@@ -304,7 +304,7 @@ def _source(asked: _Asked) -> thread_pages.ListingPage:
     return listings.source(asked.site, asked.name.id, asked.limits, order=asked.order)
 
 
-def _answer_below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
+def _answer_below(asked: _Request, comment_id: str, template: str) -> flask.Response:
     """Respond with a comment and its replies.
 
     The ETag is a digest of the bytes instead of the listing's tag, because the comment is read
@@ -323,21 +323,21 @@ def _answer_below(asked: _Asked, comment_id: str, template: str) -> flask.Respon
     return response
 
 
-def _link_header(asked: _Asked, found: presentation.ThreadPage) -> dict[str, str]:
+def _link_header(asked: _Request, found: presentation.ThreadPage) -> dict[str, str]:
     """Return a Link header for the next page, so that site generators need not parse the HTML."""
     query = asked.next(found.cursor).partition("?")[2]
     return {"Link": f'<?{query}>; rel="next"'} if query else {}
 
 
 def _render(
-    asked: _Asked,
+    asked: _Request,
     template: str,
     comments: list[presentation.PublicComment],
     found: presentation.ThreadPage,
     source: thread_pages.ListingPage,
 ) -> bytes:
     about = source.heading()
-    shown = _Shown(
+    shown = _PageValues(
         title=about.title if about else "",
         address=thread_info.address(about.url, asked.site) if about else "",
         total=found.total,
@@ -372,7 +372,7 @@ def _render(
     return made.encode()
 
 
-def _form(asked: _Asked, found: presentation.ThreadPage) -> plain_form.Form:
+def _form(asked: _Request, found: presentation.ThreadPage) -> plain_form.Form:
     key = plain_form.key_of(asked.name, found)
     form = plain_form.of(asked.site, asked.links, key, context.settings())
     about = plain_form.About(asked.links.title, asked.links.url)

@@ -71,12 +71,12 @@ class Gate:
         return None if self._is_ours(name) else _OTHER_HOST
 
     def _wrong_scheme(self, environ: "WSGIEnvironment") -> problems.Problem | None:
-        said = environ.get("HTTP_X_FORWARDED_PROTO", "")
-        if not self._proxies or not said:
+        forwarded = environ.get("HTTP_X_FORWARDED_PROTO", "")
+        if not self._proxies or not forwarded:
             return None
         # Our proxies append their entries, as in X-Forwarded-For. The client may have forged
         # earlier entries.
-        schemes = [scheme.strip().lower() for scheme in said.split(",")]
+        schemes = [scheme.strip().lower() for scheme in forwarded.split(",")]
         scheme = schemes[max(0, len(schemes) - self._proxies)]
         if scheme not in _SCHEMES:
             return _BAD_SCHEME

@@ -102,10 +102,10 @@ def answer(error: Exception) -> flask.Response:
 
 def page(error: Exception, shown: Callable[[Problem], flask.Response]) -> flask.Response:
     """Respond with a page that shows the content of the error's problem document."""
-    told = answer(error)
-    response = shown(decoders.json(Problem).decode(told.data))
-    response.status_code = told.status_code
-    for name, value in told.headers:
+    answered = answer(error)
+    response = shown(decoders.json(Problem).decode(answered.data))
+    response.status_code = answered.status_code
+    for name, value in answered.headers:
         if name.lower() not in {"content-type", "content-length", "www-authenticate"}:
             response.headers[name] = value
     return response

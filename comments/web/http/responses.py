@@ -75,7 +75,7 @@ class _Shape(NamedTuple):
     members: bytes = b""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _EncodedPage(msgspec.Struct, frozen=True):
     """An encoded page. For a whole thread, `parts` contains the parts by their marks."""
 
     tag: str
@@ -83,10 +83,10 @@ class _Kept(msgspec.Struct, frozen=True):
     parts: _Parts = msgspec.field(default_factory=dict)
 
 
-PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
+PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _EncodedPage](KEPT_BYTES))
 
 # Builds a page in a coding. The second argument contains the parts that are already encoded.
-_Make = Callable[[content_coding.Coding, _Parts], _Kept]
+_Make = Callable[[content_coding.Coding, _Parts], _EncodedPage]
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -187,9 +187,11 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
             return _digest(data())
         return _tag(source.tag, f"{form.kind}{form.made_of}".encode())
 
-    def make(coding: content_coding.Coding, _parts: _Parts) -> _Kept:
+    def make(coding: content_coding.Coding, _parts: _Parts) -> _EncodedPage:
         body = content_coding.encode(data(), coding)
-        return _Kept(tag(), (body,))  # The tag is new if the thread has changed since `look`.
+        return _EncodedPage(
+            tag(), (body,)
+        )  # The tag is new if the thread has changed since `look`.
 
     shape = _Shape(f"{form.kind} {source.key}", form.content_type, form.order, form.members)
     response = _page_answer(source, site, shape, tag, make)
@@ -208,7 +210,7 @@ def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response
             return _digest(source.make().json(members))
         return _tag(source.tag, members)
 
-    def make(coding: content_coding.Coding, known: _Parts) -> _Kept:
+    def make(coding: content_coding.Coding, known: _Parts) -> _EncodedPage:
         source.known = known
         content = source.make()
         return _encode_in_pieces(content, members, tag(), coding, known)
@@ -303,7 +305,7 @@ def _age(site: records.Site) -> float:
 
 def _encode_in_pieces(
     whole: chunks.Whole, members: bytes, tag: str, coding: content_coding.Coding, known: _Parts
-) -> _Kept:
+) -> _EncodedPage:
     """Encode a list in pieces. Pieces that are already encoded are reused."""
     parts = {
         piece.mark: known.get(piece.mark) or content_coding.encode_part(piece.make(), coding)
@@ -311,7 +313,7 @@ def _encode_in_pieces(
     }
     head = content_coding.encode_part(whole.head, coding)
     end = content_coding.encode_part(whole.end(members), coding)
-    return _Kept(tag, content_coding.join([head, *parts.values(), end], coding), parts)
+    return _EncodedPage(tag, content_coding.join([head, *parts.values(), end], coding), parts)
 
 
 def _negotiated_answer(

@@ -98,8 +98,8 @@ def sentence(words: str, field: str = "") -> str:
     """
     if field and words.startswith(field):
         words = label("admin.field", field) + words.removeprefix(field)
-    said = f"{words[:1].upper()}{words[1:]}"
-    return said if said.endswith(_ENDS) else f"{said}."
+    text = f"{words[:1].upper()}{words[1:]}"
+    return text if text.endswith(_ENDS) else f"{text}."
 
 
 def status(comment: records.Comment) -> str:
@@ -143,11 +143,11 @@ def conditions(rule: rules.Rule) -> list[str]:
 def ban(found: rulebook.Ban) -> str:
     """Return the terms of a ban: its kind, its end, and any banned network or mailbox."""
     if found.until is None:
-        said = text("admin.ban-shadow" if found.is_shadow else "admin.ban-plain")
+        label = text("admin.ban-shadow" if found.is_shadow else "admin.ban-plain")
     else:
         key = "admin.ban-shadow-until" if found.is_shadow else "admin.ban-plain-until"
-        said = text(key, moment=moment(found.until))
-    return ", ".join([said, *_besides(found.known)])
+        label = text(key, moment=moment(found.until))
+    return ", ".join([label, *_besides(found.known)])
 
 
 def _besides(known: rulebook.BanMarks) -> Iterator[str]:

@@ -49,8 +49,8 @@ def sign_in() -> flask.Response:
     try:
         session = password_login.sign_in(attempt, secret=_secret(), now=datetime.now(UTC))
     except password_login.Wrong as error:
-        said = labels.problem(error)
-        return signed_in.page("admin/sign_in.html", status=403, problem=said, login=sent.login)
+        text = labels.problem(error)
+        return signed_in.page("admin/sign_in.html", status=403, problem=text, login=sent.login)
     return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
@@ -128,9 +128,9 @@ def reset() -> flask.Response:
             sent.token, choice, secret=_secret(), now=datetime.now(UTC)
         )
     except (errors.BadInput, errors.TooMany) as error:
-        said = _problem_of_link(error)
+        text = _problem_of_link(error)
         return signed_in.page(
-            "admin/reset.html", status=signed_in.status_of(error), problem=said, sent=sent
+            "admin/reset.html", status=signed_in.status_of(error), problem=text, sent=sent
         )
     return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 

@@ -103,8 +103,8 @@ def sign_in(site_id: str) -> flask.Response:
     try:
         session = password_login.sign_in(attempt, secret=secret, now=datetime.now(UTC))
     except password_login.Wrong as error:
-        said = labels.problem(error)
-        return _sign_in_form(site, sent, status=403, problem=said, login=sent.login)
+        text = labels.problem(error)
+        return _sign_in_form(site, sent, status=403, problem=text, login=sent.login)
     return _back(session, site.id, sent)
 
 

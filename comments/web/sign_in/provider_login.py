@@ -25,13 +25,13 @@ signed_in.protect(blueprint)
 account_pages.offer_providers(blueprint)
 
 
-class _Chosen(parameters.NoForm, frozen=True):
+class _ProviderName(parameters.NoForm, frozen=True):
     """A provider's name."""
 
     provider: parameters.Typed
 
 
-class _Invited(_Chosen, frozen=True):
+class _Invited(_ProviderName, frozen=True):
     """A form with an invitation's key and the new account's display name."""
 
     token: parameters.Typed = ""
@@ -54,7 +54,7 @@ class _Step(account_forms.OneTimeLinkForm, frozen=True):
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
     """Start a sign-in through a provider."""
-    provider = _chosen_provider(forms.read(_Chosen).provider)
+    provider = _chosen_provider(forms.read(_ProviderName).provider)
     goal = login_flow.Goal(
         login_flow.LoginPurpose.CONSOLE, provider.name, session=signed_in.cookie()
     )
@@ -80,8 +80,8 @@ def accept() -> flask.Response:
         name = accounts.clean_name(sent.name) if sent.name.strip() else ""
     except errors.BadInput as error:
         form = account_forms.Accepted(token=sent.token, name=sent.name)
-        said, status = labels.problem(error), signed_in.status_of(error)
-        return account_pages.welcome_page(form, said, status=status)
+        text, status = labels.problem(error), signed_in.status_of(error)
+        return account_pages.welcome_page(form, text, status=status)
     goal = login_flow.Goal(
         login_flow.LoginPurpose.INVITATION,
         provider.name,

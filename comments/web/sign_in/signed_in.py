@@ -244,9 +244,9 @@ def _admit() -> None:
 
 
 def _is_own_page() -> bool:
-    said = flask.request.headers.get("Sec-Fetch-Site")
-    if said is not None:
-        return said == "same-origin"
+    fetch_site = flask.request.headers.get("Sec-Fetch-Site")
+    if fetch_site is not None:
+        return fetch_site == "same-origin"
     origin = flask.request.headers.get("Origin", "")
     public = urlsplit(context.settings().public_url)
     # A proxy may terminate TLS, so the scheme of the request may differ from the public scheme.
@@ -274,8 +274,8 @@ def _refusal(error: Exception) -> flask.Response:
 
 def _problem(problem: problems.Problem) -> flask.Response:
     try:
-        said = labels.sentence(problem.detail, problem.field)
-        return page("admin/problem.html", problem=problem, said=said)
+        text = labels.sentence(problem.detail, problem.field)
+        return page("admin/problem.html", problem=problem, said=text)
     except errors.Overloaded:
         # Rendering a page looks up the session, which fails again while the store does not answer.
         return flask.Response(problem.detail, content_type="text/plain")

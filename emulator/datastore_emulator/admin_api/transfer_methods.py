@@ -206,14 +206,14 @@ def _checked_lines(
 ) -> Iterator[bytes]:
     """Yield the lines of an export; raise after the last line if they do not match the metadata."""
     digest = export_files.Digest()
-    told = 0
+    reported = 0
     for line in lines:
         digest.add(line)
         if digest.entities % _STEP == 0:
-            job.advance(entities=_STEP, size=digest.bytes - told)
-            told = digest.bytes
+            job.advance(entities=_STEP, size=digest.bytes - reported)
+            reported = digest.bytes
         yield line
-    job.advance(entities=digest.entities % _STEP, size=digest.bytes - told)
+    job.advance(entities=digest.entities % _STEP, size=digest.bytes - reported)
     actual = (digest.entities, digest.bytes, digest.sha256)
     if actual != (contents.entities, contents.bytes, contents.sha256):
         raise errors.FailedPrecondition(

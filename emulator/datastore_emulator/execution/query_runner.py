@@ -25,9 +25,9 @@ from datastore_emulator.storage import read_sets, row_reader
 
 # The source of a read: a snapshot, a read set that records the read, and the id of a transaction
 # that the read began.
-Held = tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]
+RunningQuery = tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]
 Reading = Callable[
-    ["protobufs.ReadRequest", keys.Partition], contextlib.AbstractContextManager[Held]
+    ["protobufs.ReadRequest", keys.Partition], contextlib.AbstractContextManager[RunningQuery]
 ]
 
 

@@ -91,7 +91,7 @@ def entity(reader: row_reader.RowReader, key: bytes) -> StoredEntity | None:
     return None if stored is None else _stored_entity(key, stored)
 
 
-def _stored_entity(key: bytes, stored: row_reader.Stored) -> StoredEntity:
+def _stored_entity(key: bytes, stored: row_reader.StoredEntity) -> StoredEntity:
     return StoredEntity(key, row_reader.parse(stored.proto), stored.created, stored.version)
 
 

@@ -88,7 +88,7 @@ class PastReader(row_reader.RowReader):
         """The moment to read: changes up to this moment are visible, and later changes are not."""
         return self.moment
 
-    def entity(self, key: bytes) -> row_reader.Stored | None:
+    def entity(self, key: bytes) -> row_reader.StoredEntity | None:
         """Return the entity with the given encoded key as it was at the moment."""
         current = super().entity(key)
         if current is not None and current.version <= self.moment:
@@ -101,11 +101,11 @@ class PastReader(row_reader.RowReader):
         if row is None or row[2] > self.moment:
             return None
         entity_id, proto, version, created = row
-        return row_reader.Stored(
+        return row_reader.StoredEntity(
             entity_id, proto, version, created, row_reader.meta(version, created)
         )
 
-    def entity_by_id(self, entity_id: int) -> row_reader.Stored:
+    def entity_by_id(self, entity_id: int) -> row_reader.StoredEntity:
         """Return the entity to which an index entry belongs."""
         key = self._gone.keys.get(entity_id)
         if key is None:

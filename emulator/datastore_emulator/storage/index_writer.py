@@ -170,7 +170,9 @@ class IndexWriter(row_reader.RowReader):
         """Make all processes reload the index definitions."""
         self._connection.execute("UPDATE engine_state SET generation = generation + 1")
 
-    def _holders(self, kind: str, after: bytes = b"") -> Iterator[tuple[bytes, row_reader.Stored]]:
+    def _holders(
+        self, kind: str, after: bytes = b""
+    ) -> Iterator[tuple[bytes, row_reader.StoredEntity]]:
         """Yield a kind's entities after a key, in key order, with one page in memory."""
         partition, path = b"", b""
         if after:
@@ -187,17 +189,17 @@ class IndexWriter(row_reader.RowReader):
                 yield from page
                 last = page[-1][0][len(encoded) :]
 
-    def _page(self, kind_id: int, after: bytes) -> list[tuple[bytes, row_reader.Stored]]:
+    def _page(self, kind_id: int, after: bytes) -> list[tuple[bytes, row_reader.StoredEntity]]:
         rows = self._connection.execute(
             "SELECT key, entity_id, proto, entities.version, created, meta FROM index_entries "
             "CROSS JOIN entities ON entities.id = entity_id "
             "WHERE index_id = ? AND entry > ? ORDER BY entry LIMIT ?",
             (kind_id, after, PAGE),
         )
-        return [(key, row_reader.Stored(*stored)) for key, *stored in rows]
+        return [(key, row_reader.StoredEntity(*stored)) for key, *stored in rows]
 
     def _fill_from(
-        self, made: Iterable[indexes.Index], key: bytes, stored: row_reader.Stored
+        self, made: Iterable[indexes.Index], key: bytes, stored: row_reader.StoredEntity
     ) -> None:
         partition, path = keys.decode(key)
         indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)

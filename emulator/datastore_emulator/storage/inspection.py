@@ -144,7 +144,7 @@ class _Inspection:
         except _UNREADABLE as fault:
             self._report.note(f"{where} cannot be read: {fault}")
 
-    def _check_row(self, where: str, stored: row_reader.Stored, crc: int | None) -> None:
+    def _check_row(self, where: str, stored: row_reader.StoredEntity, crc: int | None) -> None:
         if crc not in (None, zlib.crc32(stored.proto)):
             self._report.note(f"{where} does not match its stored checksum")
         if stored.meta != row_reader.meta(stored.version, stored.created):
@@ -152,7 +152,7 @@ class _Inspection:
         if stored.version > self._reader.version:
             self._report.note(f"{where} is newer than the last commit")
 
-    def _entities(self) -> Iterator[tuple[row_reader.Stored, bytes, int | None]]:
+    def _entities(self) -> Iterator[tuple[row_reader.StoredEntity, bytes, int | None]]:
         after = -1
         while page := self._connection.execute(
             "SELECT key, crc, id, proto, version, created, meta FROM entities WHERE id > ? "
@@ -160,7 +160,7 @@ class _Inspection:
             (after, _PAGE),
         ).fetchall():
             for key, crc, *stored in page:
-                yield row_reader.Stored(*stored), key, crc
+                yield row_reader.StoredEntity(*stored), key, crc
             after = page[-1][2]
 
     def _check_entity(self, entity_id: int, key: bytes, proto: bytes) -> None:

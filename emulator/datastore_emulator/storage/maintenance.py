@@ -56,10 +56,10 @@ class Compacted(NamedTuple):
     is_log_empty: bool
 
     def __str__(self) -> str:
-        said = f"{self.path}: {self.before} bytes before, {self.after} bytes after"
+        text = f"{self.path}: {self.before} bytes before, {self.after} bytes after"
         if self.is_log_empty:
-            return said
-        return f"{said}; its log is in use and will be emptied later"
+            return text
+        return f"{text}; its log is in use and will be emptied later"
 
 
 def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copied:

@@ -34,7 +34,7 @@ class PreparedRow(NamedTuple):
 class OldState(NamedTuple):
     """An entity as the transaction read it. If it did not exist, both fields are None."""
 
-    stored: row_reader.Stored | None
+    stored: row_reader.StoredEntity | None
     values: indexes.Values | None
 
 
@@ -57,7 +57,7 @@ def prepare(entity: protobufs.Entity, partition: keys.Partition) -> PreparedRow:
     return PreparedRow(proto, zlib.crc32(proto), indexed)
 
 
-def old_state(stored: row_reader.Stored, partition: keys.Partition) -> OldState:
+def old_state(stored: row_reader.StoredEntity, partition: keys.Partition) -> OldState:
     """Prepare an entity that the transaction has read."""
     indexed = _recent.get(stored.proto)
     if indexed is None:

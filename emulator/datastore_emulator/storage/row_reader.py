@@ -28,7 +28,7 @@ from datastore_emulator.storage import read_sets
 Row = tuple[bytes, int, int, bytes | None, bytes | None, int]
 
 
-class Stored(NamedTuple):
+class StoredEntity(NamedTuple):
     """One entity as stored in the file."""
 
     entity_id: int
@@ -98,9 +98,9 @@ class PointRead(NamedTuple):
     """An entity and the version of the last commit, read in one statement."""
 
     version: int
-    stored: Stored | None
+    stored: StoredEntity | None
 
-    def entity(self, _key: bytes) -> Stored | None:
+    def entity(self, _key: bytes) -> StoredEntity | None:
         """Return the entity.
 
         The key is ignored, because the caller has already read the entity with that key.
@@ -169,14 +169,14 @@ class RowReader:
         """The last change that this transaction sees."""
         return LastChange(self.state.version, self.state.generation)
 
-    def entity(self, key: bytes) -> Stored | None:
+    def entity(self, key: bytes) -> StoredEntity | None:
         """Return the entity with the given encoded key."""
         row = self._connection.execute(
             "SELECT id, proto, version, created, meta, crc FROM entities WHERE key = ?", (key,)
         ).fetchone()
         return None if row is None else _sound(row)
 
-    def entity_by_id(self, entity_id: int) -> Stored:
+    def entity_by_id(self, entity_id: int) -> StoredEntity:
         """Return the entity that an index entry names."""
         row = self._connection.execute(
             "SELECT id, proto, version, created, meta, crc FROM entities WHERE id = ?", (entity_id,)
@@ -335,12 +335,12 @@ class RowReader:
         return [keys.decode(encoded)[0] for (encoded,) in rows]
 
 
-def _sound(row: tuple[int, bytes, int, int, bytes, int | None]) -> Stored:
+def _sound(row: tuple[int, bytes, int, int, bytes, int | None]) -> StoredEntity:
     """Return an entity after verifying its checksum."""
     entity_id, proto, version, created, meta, crc = row
     if crc not in (None, zlib.crc32(proto)):
         raise _checksum_error(entity_id)
-    return Stored(entity_id, proto, version, created, meta)
+    return StoredEntity(entity_id, proto, version, created, meta)
 
 
 def _sound_rows(

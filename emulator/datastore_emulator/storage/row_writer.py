@@ -52,10 +52,10 @@ class RowWriter(index_writer.IndexWriter):
         partition: keys.Partition,
         path: bytes,
         entity: protobufs.Entity,
-        old: row_reader.Stored | None,
+        old: row_reader.StoredEntity | None,
         ready: prepared_rows.PreparedRow | None = None,
         had: indexes.Values | None = None,
-    ) -> row_reader.Stored:
+    ) -> row_reader.StoredEntity:
         """Store an entity in place of its old state, and update its index entries.
 
         `ready` and `had` are the prepared entity and the indexed values of its old state, if the
@@ -86,7 +86,7 @@ class RowWriter(index_writer.IndexWriter):
             )
         fault_plans.point("commit.indexes")
         self._update_entries(partition, entity_id, before, after, version)
-        return row_reader.Stored(entity_id, proto, version, created, meta)
+        return row_reader.StoredEntity(entity_id, proto, version, created, meta)
 
     def add(self, new: Sequence[New]) -> None:
         """Store new entities with their index entries.
@@ -110,7 +110,7 @@ class RowWriter(index_writer.IndexWriter):
         self,
         partition: keys.Partition,
         path: bytes,
-        old: row_reader.Stored,
+        old: row_reader.StoredEntity,
         had: indexes.Values | None = None,
     ) -> None:
         """Remove an entity and its index entries; `had` means the same as in `put`."""
@@ -126,7 +126,7 @@ class RowWriter(index_writer.IndexWriter):
         before = indexes.all_entries(kind, path, had, composites, made)
         self._update_entries(partition, old.entity_id, before, {}, self.commit_version)
 
-    def _keep(self, partition: keys.Partition, path: bytes, old: row_reader.Stored) -> None:
+    def _keep(self, partition: keys.Partition, path: bytes, old: row_reader.StoredEntity) -> None:
         """Keep the old state of an entity, for reads of the past."""
         if not self._history:
             self._kept_since = self.commit_version
@@ -186,7 +186,9 @@ class RowWriter(index_writer.IndexWriter):
             (low, high, _PAGE),
         ).fetchall():
             for key, *stored in rows:
-                self.delete(partition, key[len(partition.encoded) :], row_reader.Stored(*stored))
+                self.delete(
+                    partition, key[len(partition.encoded) :], row_reader.StoredEntity(*stored)
+                )
             self._write_entries()
 
     def save_state(self) -> None:

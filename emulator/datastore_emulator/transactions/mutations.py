@@ -57,7 +57,7 @@ class Applied(NamedTuple):
 def check(
     mutations: Sequence[protobufs.Mutation],
     default: keys.Partition,
-    known: Mapping[bytes, row_reader.Stored | None],
+    known: Mapping[bytes, row_reader.StoredEntity | None],
     *,
     are_own: bool = False,
 ) -> list[Mutation]:
@@ -80,7 +80,7 @@ def check(
 
 
 def _prepare(
-    write: Mutation, known: Mapping[bytes, row_reader.Stored | None], changed: set[bytes]
+    write: Mutation, known: Mapping[bytes, row_reader.StoredEntity | None], changed: set[bytes]
 ) -> None:
     """Add the values that can be computed before the turn; `changed` collects the commit's keys."""
     key, partition = write.named.encoded, write.named.partition
@@ -184,7 +184,7 @@ def apply(writer: row_writer.RowWriter, write: Mutation) -> Applied:
     return Applied(content + _description(writer, stored))
 
 
-def _check_existence(write: Mutation, old: row_reader.Stored | None) -> None:
+def _check_existence(write: Mutation, old: row_reader.StoredEntity | None) -> None:
     if write.operation == "insert" and old is not None:
         raise errors.AlreadyExists(
             f"entity already exists: {entities.entity_text(write.key, write.named.partition)}"
@@ -195,14 +195,14 @@ def _check_existence(write: Mutation, old: row_reader.Stored | None) -> None:
         )
 
 
-def _is_expected(write: Mutation, old: row_reader.Stored | None) -> bool:
+def _is_expected(write: Mutation, old: row_reader.StoredEntity | None) -> bool:
     if write.precondition is None:
         return True
     described = entities.entity_text(write.key, write.named.partition)
     return write.precondition.is_met(0 if old is None else old.version, described)
 
 
-def _description(writer: row_writer.RowWriter, stored: row_reader.Stored | None) -> bytes:
+def _description(writer: row_writer.RowWriter, stored: row_reader.StoredEntity | None) -> bytes:
     """Serialize the version and the times of a MutationResult; a missing entity has no times."""
     if stored is None:
         return protobufs.number_field(_VERSION, writer.commit_version)
@@ -219,7 +219,7 @@ def _times(version: int, created: int) -> bytes:
 
 
 def _entity_to_store(
-    given: protobufs.Entity, write: Mutation, old: row_reader.Stored | None, *, now: int
+    given: protobufs.Entity, write: Mutation, old: row_reader.StoredEntity | None, *, now: int
 ) -> tuple[protobufs.Entity, bytes]:
     """Return the entity to store, and the serialized results of the transforms."""
     if write.mask is None and not write.transforms:

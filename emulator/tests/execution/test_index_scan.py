@@ -44,7 +44,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
             found.entities += row[3] is not None
             yield row
 
-    def counted_entity(self: row_reader.RowReader, entity_id: int) -> row_reader.Stored:
+    def counted_entity(self: row_reader.RowReader, entity_id: int) -> row_reader.StoredEntity:
         found.entities += 1
         return entity_by_id(self, entity_id)
 

@@ -70,7 +70,7 @@ def test_index_entries_follow_every_sequence_of_changes(file: Any, made: Any) ->
 def test_a_state_that_was_prepared_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     entity = SERVICE.entity(SERVICE.key("T", 1), a=1, b=["x", "y"])
     ready = prepared_rows.prepare(entity, HERE)
-    stored = row_reader.Stored(1, ready.proto, 1, 1, b"")
+    stored = row_reader.StoredEntity(1, ready.proto, 1, 1, b"")
     monkeypatch.setattr(row_reader, "parse", lambda _: pytest.fail("parsed"))
     assert prepared_rows.old_state(stored, HERE).values == indexes.indexed_values(entity, HERE)
 

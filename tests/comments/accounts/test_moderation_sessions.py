@@ -33,7 +33,7 @@ def grant(account: accounts.Account, made: str, **more: str) -> str:
 
 def begin(
     made: str, code: str, site: str = "demo", origin: str | None = moderators.ORIGIN
-) -> moderation_sessions.Begun:
+) -> moderation_sessions.NewSession:
     shown = window_codes.PresentedCode(made, code)
     return moderation_sessions.begin(shown, site, origin, secret=SECRET, now=here())
 

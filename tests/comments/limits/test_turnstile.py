@@ -75,7 +75,7 @@ def is_asked(
     turnstile.OUTBOUND.put(store, client)
     with store.context():
         site_settings.change("demo", origins=[f"https://{HOST}", "http://localhost:8080"])
-        given = turnstile_settings.Given("site-key", "secret-key", **more)
+        given = turnstile_settings.TurnstileInput("site-key", "secret-key", **more)
         url = f"http://{loopback_servers.NAME}:{port}/siteverify"
         turnstile_settings.set_up(
             "demo", given._replace(url=url), settings=settings, now=sample_threads.START

@@ -35,7 +35,7 @@ def begun(
     *,
     origin: str = ORIGIN,
     now: datetime | None = None,
-) -> moderation_sessions.Begun:
+) -> moderation_sessions.NewSession:
     """Begin a session, without the window."""
     at, made = now or account_holders.here(), verifier()
     # An earlier change of the account may have changed its epoch.

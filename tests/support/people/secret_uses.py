@@ -292,7 +292,7 @@ def adviser_secret(before: Service) -> Shown:
 
 
 def turnstile_secret(before: Service) -> Shown:
-    given = turnstile_settings.Given("sitekey", "s3cret")
+    given = turnstile_settings.TurnstileInput("sitekey", "s3cret")
     turnstile_settings.set_up("demo", given, settings=by(before).settings, now=now())
 
     def opened(secret: str) -> None:

@@ -62,7 +62,7 @@ def change_turnstile(site_id: str) -> flask.Response:
         turnstile_settings.remove(site, noted=noted)
         return _page(visit, said=_disabled_text(labels.text("admin.turnstile-title")))
     key = admin_queries.require("key", sent.key).strip()
-    given = turnstile_settings.Given(key, sent.secret.strip(), refuses=bool(sent.refuses))
+    given = turnstile_settings.TurnstileInput(key, sent.secret.strip(), refuses=bool(sent.refuses))
     turnstile_settings.set_up(site, given, settings=site_visit.settings(), now=now, noted=noted)
     return _page(visit, said=labels.text("admin.classifiers-saved"))
 

@@ -23,10 +23,10 @@ def show(site_id: str, comment_id: str) -> flask.Response:
     if isinstance(report, flask.Response):
         return report
     case = decisions.case(visit.site.id, comment_id)
-    said, secret = case.comment, site_visit.settings().secret
+    comment, secret = case.comment, site_visit.settings().secret
     others: tuple[comment_list.CommentListItem, ...] = ()
-    if said.author.id:
-        wanted = review_queue.QueueFilter(visit.site.id, review_queue.STATUSES, said.author.id)
+    if comment.author.id:
+        wanted = review_queue.QueueFilter(visit.site.id, review_queue.STATUSES, comment.author.id)
         page = review_queue.page(wanted, limit=_OTHERS + 1, secret=secret)
         cases = [case for case in page.cases if case.comment.id != comment_id][:_OTHERS]
         others = tuple(comment_list.of(visit.site, cases))
@@ -34,7 +34,7 @@ def show(site_id: str, comment_id: str) -> flask.Response:
         "comment.html",
         visit,
         row=comment_list.of(visit.site, [case])[0],
-        above=review_queue.ancestors(said, _ABOVE),
+        above=review_queue.ancestors(comment, _ABOVE),
         others=others,
         entries=audit_log.log(visit.site.id, subject=comment_id),
         change=labels.change,

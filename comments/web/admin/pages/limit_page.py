@@ -32,7 +32,7 @@ class Used(NamedTuple):
     standing: str
 
 
-class _Asked(NamedTuple):
+class _LimitRow(NamedTuple):
     """A post limit: the site's own value or None, the effective value, and the maximum."""
 
     name: str
@@ -61,7 +61,7 @@ def show(site_id: str) -> flask.Response:
         "limits.html",
         visit,
         asked=[
-            _Asked(
+            _LimitRow(
                 name,
                 getattr(site.guard, name),
                 getattr(holds, name),

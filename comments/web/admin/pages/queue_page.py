@@ -49,9 +49,9 @@ def show_reported(site_id: str) -> flask.Response:
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
-    told = reports.most(visit.site.id, review_queue.PAGE)
-    cases = review_queue.cases([entry.comment for entry in told])
-    shown = [cases[entry.comment] for entry in told if entry.comment in cases]
+    summaries = reports.most(visit.site.id, review_queue.PAGE)
+    cases = review_queue.cases([entry.comment for entry in summaries])
+    shown = [cases[entry.comment] for entry in summaries if entry.comment in cases]
     return site_visit.page(
         "reported.html",
         visit,

@@ -89,10 +89,10 @@ class _State(msgspec.Struct, frozen=True):
 def _state(site: records.Site, setup: site_setup.SiteSetup, now: datetime) -> _State:
     wrong = tuple(entry.origin for entry in setup.wrong_of(site, now=now))
     if setup.first is not None:
-        said = labels.text(
+        text = labels.text(
             "admin.start-seen", origin=setup.origin, moment=labels.moment(setup.first)
         )
-        return _State("seen", said, wrong)
+        return _State("seen", text, wrong)
     if wrong:
         return _State("wrong", labels.text("admin.start-wrong"), wrong)
     return _State("waiting", labels.text("admin.start-waiting"), wrong)

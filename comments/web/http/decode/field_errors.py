@@ -33,14 +33,14 @@ def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> erro
     """Return the error that says why a value does not match a type."""
     name = field(error)
     shown = name[:_LONGEST_NAME] or BODY
-    said, _, place = str(error).partition(" - at ")
-    if said.startswith("Object contains unknown field"):
+    message, _, place = str(error).partition(" - at ")
+    if message.startswith("Object contains unknown field"):
         return errors.BadInput(shown, "unknown-field")
-    if said.startswith("Object missing required field"):
+    if message.startswith("Object missing required field"):
         return errors.BadInput(shown, "required")
     if "[" in place:
-        return _item_error(said, shown)
-    return _declared_error(shape, name, said, shown) or _value_error(said, shown)
+        return _item_error(message, shown)
+    return _declared_error(shape, name, message, shown) or _value_error(message, shown)
 
 
 def field(error: msgspec.ValidationError) -> str:

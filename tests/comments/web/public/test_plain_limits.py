@@ -50,7 +50,7 @@ def test_turnstile_is_replaced_by_a_moderator_too(
     with open_store.context():
         turnstile_settings.set_up(
             "demo",
-            turnstile_settings.Given("key", "secret"),
+            turnstile_settings.TurnstileInput("key", "secret"),
             settings=sample_threads.SETTINGS,
             now=sample_threads.START,
         )
