@@ -60,7 +60,7 @@ class NewSession(NamedTuple):
 
 
 class _Granted(msgspec.Struct, frozen=True):
-    """The content of a voucher: the account that granted a session, and the page's origin."""
+    """The content of a window code: the account that granted a session, and the page's origin."""
 
     account: str
     epoch: str

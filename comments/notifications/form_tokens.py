@@ -20,14 +20,14 @@ def make(link: str, purpose: str, secret: str, *, now: datetime) -> str:
     return encryption.seal(link, f"{purpose} slip", secret, now=now)
 
 
-def read(slip: str, purpose: str, secret: str, *, now: datetime) -> str:
+def read(token: str, purpose: str, secret: str, *, now: datetime) -> str:
     """Return the link in a form token.
 
     Raises:
         errors.BadLink: the token is older than `TERM` or not valid for this purpose.
     """
     try:
-        return encryption.unseal(slip, f"{purpose} slip", secret, now=now, term=TERM)
+        return encryption.unseal(token, f"{purpose} slip", secret, now=now, term=TERM)
     except errors.BadLink as error:
         if error.code != _EXPIRED:
             raise

@@ -57,21 +57,21 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
     return decoded
 
 
-def case(warrant: ModerationLink) -> records.Case:
+def case(opened: ModerationLink) -> records.Case:
     """Return the current state of a link's comment.
 
     Raises:
         errors.NotFound: the comment no longer exists.
     """
-    return decisions.case(warrant.site, warrant.comment)
+    return decisions.case(opened.site, opened.comment)
 
 
-def is_current(warrant: ModerationLink, found: records.Case) -> bool:
+def is_current(opened: ModerationLink, found: records.Case) -> bool:
     """Return whether the comment is unchanged since the mail, except for votes."""
-    return found.comment.has_text_of(warrant.revision)
+    return found.comment.has_text_of(opened.revision)
 
 
-def act(warrant: ModerationLink, verb: Verb, *, now: datetime) -> records.Comment:
+def act(opened: ModerationLink, verb: Verb, *, now: datetime) -> records.Comment:
     """Apply a moderator's decision to a link's comment. Repeating the call changes nothing.
 
     Raises:
@@ -81,9 +81,9 @@ def act(warrant: ModerationLink, verb: Verb, *, now: datetime) -> records.Commen
     """
     if verb not in VERBS:
         raise errors.BadInput("verb", "unknown-value", allowed=", ".join(VERBS))
-    actor = records.Actor(_MAIL, f"by mail, {warrant.moderator[:6]}")
+    actor = records.Actor(_MAIL, f"by mail, {opened.moderator[:6]}")
     return decisions.decide(
-        warrant.site, warrant.comment, verb, actor, now=now, revision=warrant.revision
+        opened.site, opened.comment, verb, actor, now=now, revision=opened.revision
     )
 
 

@@ -150,12 +150,12 @@ class MailPlanner:
         return self._tell_page(event, job, comment)
 
     def _send_link(
-        self, event: outbox.Event, errand: mail_jobs.ConfirmationMail | mail_jobs.LoginMail
+        self, event: outbox.Event, job: mail_jobs.ConfirmationMail | mail_jobs.LoginMail
     ) -> list[event_rows.EventRow]:
         try:
-            is_entry = isinstance(errand, mail_jobs.LoginMail)
+            is_entry = isinstance(job, mail_jobs.LoginMail)
             made = (self._login_message if is_entry else self._confirmation_message)(
-                event.id, errand.link
+                event.id, job.link
             )
         except (errors.BadLink, errors.BadInput):
             return []  # The link expired in the queue, or its address is no longer accepted.
@@ -182,9 +182,9 @@ class MailPlanner:
         return compose.entry(entry, self._settings.mail_from, now=now)
 
     def _tell_moderators(
-        self, event: outbox.Event, errand: mail_jobs.HeldCommentMail
+        self, event: outbox.Event, job: mail_jobs.HeldCommentMail
     ) -> list[event_rows.EventRow]:
-        comment = _comment(errand.event, Status.PENDING)
+        comment = _comment(job.event, Status.PENDING)
         if comment is None:
             return []
         thread_info.fresh(_thread(comment))  # Refresh the cached title for the mails.
@@ -193,14 +193,11 @@ class MailPlanner:
             double_opt_in.subscriber_of(address, secret): address
             for address in site_settings.get(comment.site).moderators
             # The ids in the event may have been derived with an older secret.
-            if errand.to is None
-            or not set(errand.to).isdisjoint(double_opt_in.ids_of(address, secret))
+            if job.to is None or not set(job.to).isdisjoint(double_opt_in.ids_of(address, secret))
         }
         taken = [who for who, address in wanted.items() if self._may_tell_moderator(address)]
         made = (
-            self._mail.message(
-                who, wanted[who], errand.event, comment, about=compose.MailReason.HELD
-            )
+            self._mail.message(who, wanted[who], job.event, comment, about=compose.MailReason.HELD)
             for who in taken
         )
         messages = [message for message in made if message is not None]
@@ -208,7 +205,7 @@ class MailPlanner:
         again = [*sent.later, *sent.left]
         self._check_progress(event, sent)
         return [
-            self._retry_event(mail_jobs.HeldCommentMail(errand.event, [who]), who) for who in again
+            self._retry_event(mail_jobs.HeldCommentMail(job.event, [who]), who) for who in again
         ]
 
     def _may_tell_moderator(self, address: str) -> bool:
@@ -218,45 +215,45 @@ class MailPlanner:
     def _tell_about_reply(
         self,
         event: outbox.Event,
-        errand: mail_jobs.ReplyMail,
+        job: mail_jobs.ReplyMail,
         comment: records.Comment,
         wanting: Sequence[str],
     ) -> list[event_rows.EventRow]:
-        name = subscriptions.name_of_replies(comment.site, errand.author)
-        sent = self._tell(errand.event, comment, wanting, (name, compose.MailReason.REPLY))
+        name = subscriptions.name_of_replies(comment.site, job.author)
+        sent = self._tell(job.event, comment, wanting, (name, compose.MailReason.REPLY))
         self._check_progress(event, sent)
         return [
-            self._retry_event(mail_jobs.ReplyMail(errand.event, errand.author, [who]), who)
+            self._retry_event(mail_jobs.ReplyMail(job.event, job.author, [who]), who)
             for who in (*sent.later, *sent.left)
         ]
 
     def _tell_again(
-        self, event: outbox.Event, errand: mail_jobs.RepeatedMail, comment: records.Comment
+        self, event: outbox.Event, job: mail_jobs.RepeatedMail, comment: records.Comment
     ) -> list[event_rows.EventRow]:
-        if thread_followers.is_subscriber(_thread(comment), errand.to):
-            self._check_progress(event, self._tell_followers(errand.event, comment, [errand.to]))
+        if thread_followers.is_subscriber(_thread(comment), job.to):
+            self._check_progress(event, self._tell_followers(job.event, comment, [job.to]))
         return []
 
     def _tell_page(
-        self, event: outbox.Event, errand: mail_jobs.FollowerMail, comment: records.Comment
+        self, event: outbox.Event, job: mail_jobs.FollowerMail, comment: records.Comment
     ) -> list[event_rows.EventRow]:
-        page = thread_followers.subscribers(_thread(comment), after=errand.after, limit=PAGE)
-        to = [subscriber for subscriber in page.ids if subscriber not in errand.besides]
-        sent = self._tell_followers(errand.event, comment, to)
+        page = thread_followers.subscribers(_thread(comment), after=job.after, limit=PAGE)
+        to = [subscriber for subscriber in page.ids if subscriber not in job.besides]
+        sent = self._tell_followers(job.event, comment, to)
         self._check_progress(event, sent)
         follow = [
-            self._retry_event(mail_jobs.RepeatedMail(errand.event, who), who) for who in sent.later
+            self._retry_event(mail_jobs.RepeatedMail(job.event, who), who) for who in sent.later
         ]
         if sent.left:
             # When the server is available again, retry the rest of this page and the following
             # pages.
             first = page.ids.index(sent.left[0])
-            before = page.ids[first - 1] if first else errand.after
-            rest = mail_jobs.FollowerMail(errand.event, errand.besides, before, errand.page + 1)
+            before = page.ids[first - 1] if first else job.after
+            rest = mail_jobs.FollowerMail(job.event, job.besides, before, job.page + 1)
             return [*follow, self._retry_event(rest, "")]
         if page.position is not None:
             behind = page.position
-            rest = mail_jobs.FollowerMail(errand.event, errand.besides, behind, errand.page + 1)
+            rest = mail_jobs.FollowerMail(job.event, job.besides, behind, job.page + 1)
             return [*follow, self._job_event(rest)]
         return follow
 
@@ -330,27 +327,25 @@ class MailPlanner:
 
     # --- Events that follow --------------------
 
-    def _job_event(self, errand: mail_jobs.EventMail) -> event_rows.EventRow:
+    def _job_event(self, job: mail_jobs.EventMail) -> event_rows.EventRow:
         # The event is due immediately: on App Engine, a sweep delivers it, and a claim ensures that
         # no other process delivers it.
         due = self._clock()
-        return outbox.follow(
-            outbox.EventKind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
-        )
+        return outbox.follow(outbox.EventKind.MAIL, _id_of(job, ""), mail_jobs.encode(job), due=due)
 
-    def _retry_event(self, errand: mail_jobs.EventMail, who: str) -> event_rows.EventRow:
+    def _retry_event(self, job: mail_jobs.EventMail, who: str) -> event_rows.EventRow:
         """Make an event that retries unsent mail after a pause."""
         due = self._clock() + retry_pauses.pause(1)
-        name = _id_of(errand, who)
+        name = _id_of(job, who)
         return outbox.follow(
-            outbox.EventKind.MAIL, name, mail_jobs.encode(errand), due=due, attempts=1
+            outbox.EventKind.MAIL, name, mail_jobs.encode(job), due=due, attempts=1
         )
 
 
-def _id_of(errand: mail_jobs.EventMail, who: str) -> str:
+def _id_of(job: mail_jobs.EventMail, who: str) -> str:
     """Return the id of a mail job's event, which is always the same for the same job."""
-    page = f"{errand.page}" if isinstance(errand, mail_jobs.FollowerMail) else ""
-    return outbox.mail_id(errand.event, mail_jobs.tag(errand), page, who)
+    page = f"{job.page}" if isinstance(job, mail_jobs.FollowerMail) else ""
+    return outbox.mail_id(job.event, mail_jobs.tag(job), page, who)
 
 
 def _comment(event: str, status: str) -> records.Comment | None:

@@ -98,36 +98,36 @@ class Batches(Generic[P, R]):
             if answers is not None:
                 return answers[0]
 
-    def _join(self, line: str, ticket: _Waiter[P, R]) -> None:
+    def _join(self, line: str, waiter: _Waiter[P, R]) -> None:
         with self._guard:
             if line in self._lines:
-                self._lines[line].append(ticket)
+                self._lines[line].append(waiter)
                 return
             self._lines[line] = collections.deque()
-            ticket.move(_State.LEADING)
+            waiter.move(_State.LEADING)
 
-    def _wait(self, line: str, ticket: _Waiter[P, R]) -> None:
-        """Wait until the ticket leads the line or is done."""
+    def _wait(self, line: str, waiter: _Waiter[P, R]) -> None:
+        """Wait until `waiter` leads the line or is done."""
         try:
-            ticket.changed.wait(connection.seconds_left())
+            waiter.changed.wait(connection.seconds_left())
         except BaseException:
-            if not self._leave(line, ticket) and ticket.state is _State.LEADING:
+            if not self._leave(line, waiter) and waiter.state is _State.LEADING:
                 self._end(line, [], [])
             raise
         with self._guard:
-            if ticket.state in {_State.LEADING, _State.DONE}:
+            if waiter.state in {_State.LEADING, _State.DONE}:
                 return
-        if self._leave(line, ticket):
+        if self._leave(line, waiter):
             raise errors.Overloaded("the work before this one took too long")
 
-    def _leave(self, line: str, ticket: _Waiter[P, R]) -> bool:
-        """Leave the line. Return False if the ticket already leads the line or is done."""
+    def _leave(self, line: str, waiter: _Waiter[P, R]) -> bool:
+        """Leave the line. Return False if `waiter` already leads the line or is done."""
         with self._guard:
-            if ticket.state in {_State.LEADING, _State.DONE}:
+            if waiter.state in {_State.LEADING, _State.DONE}:
                 return False
-            if ticket.state is _State.WAITING:
-                self._lines[line].remove(ticket)
-            ticket.state = _State.GONE
+            if waiter.state is _State.WAITING:
+                self._lines[line].remove(waiter)
+            waiter.state = _State.GONE
             return True
 
     def _take(self, line: str, leader: _Waiter[P, R]) -> list[_Waiter[P, R]]:
@@ -146,7 +146,7 @@ class Batches(Generic[P, R]):
         return batch
 
     def _end(self, line: str, batch: Sequence[_Waiter[P, R]], answers: Sequence[R] | None) -> None:
-        """Deliver the answers, or put the tickets back if there are none; then pass on the line."""
+        """Deliver the answers, or put the waiters back if there are none; then pass on the line."""
         with self._guard:
             waiting = self._lines[line]
             present = [waiter for waiter in batch if waiter.state is not _State.GONE]

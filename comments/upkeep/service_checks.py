@@ -103,7 +103,8 @@ def store_findings(
         errors.FlatthreadError: the store does not answer, or its levels differ from the settings.
     """
     site_settings.check_levels(settings.scheme)
-    yield _ok("store", f"{settings.where} answers.")
+    where = settings.where
+    yield _ok("store", f"{where[:1].upper()}{where[1:]} answers.")
     yield from _integrity()
     yield from _clock(settings, now)
     yield from _owner(settings)

@@ -24,12 +24,12 @@ from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-# The number of expired tickets to delete whenever a ticket is created.
+# The number of expired links that each new link deletes.
 _SWEPT = 5
 
 
 class LinkPurpose(enum.StrEnum):
-    """The action that a ticket allows. The value is stored as text."""
+    """The action that a one-time link allows. The value is stored as text."""
 
     INVITATION = "invitation"
     RESET = "reset"
@@ -42,14 +42,14 @@ class LinkPurpose(enum.StrEnum):
 
 
 def new_token() -> str:
-    """Return a random token, for a ticket or for an attempt to use a ticket."""
+    """Return a random token, for a link or for an attempt to use a link."""
     return secrets.token_urlsafe(32)
 
 
 def issue_writes(
     token: str, purpose: LinkPurpose, content: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
-    """Return the writes that create a ticket, for use in a transaction."""
+    """Return the writes that create a one-time link, for use in a transaction."""
     row = account_rows.TicketRow(
         key=_keys(token, secret)[0],
         purpose=purpose,
@@ -62,7 +62,7 @@ def issue_writes(
 def issue(
     purpose: LinkPurpose, content: str, secret: str, *, now: datetime, term: timedelta
 ) -> str:
-    """Create a ticket and return its token."""
+    """Create a one-time link and return its token."""
     token = new_token()
     sweep(now=now)
 
@@ -96,7 +96,7 @@ def use_writes(
 def spend_writes(
     subject: str, purpose: LinkPurpose, attempt: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
-    """Return the writes that mark a subject without a ticket as used. Call this in a transaction.
+    """Return the writes that mark a subject without a link as used. Call this in a transaction.
 
     A subject can be used once. After `term`, the caller must refuse the subject because of its age.
     `attempt` has the same meaning as in `use_writes`.
@@ -119,7 +119,7 @@ def is_spent(subject: str, secret: str) -> bool:
 
 
 def content_of(token: str, secret: str) -> str | None:
-    """Return the content of a token's ticket, used or not, or None if there is no ticket."""
+    """Return the content of a token's link, used or not, or None if there is no link."""
     row = _row(token, secret)
     return None if row is None else str(row.content)
 
@@ -133,7 +133,7 @@ def content_writes(token: str, content: str, secret: str) -> ownership.Writes:
 
 
 def sweep(*, now: datetime) -> None:
-    """Delete a few expired tickets."""
+    """Delete a few expired one-time links."""
     names = reads.names("Ticket", [("expires", "<", now)], limit=_SWEPT)
 
     def body() -> None:
@@ -150,6 +150,6 @@ def _row(token: str, secret: str) -> account_rows.TicketRow | None:
 
 
 def _keys(token: str, secret: str) -> list[schema.RowKey]:
-    """Return the possible keys of a token's ticket. A new ticket gets the first key."""
+    """Return the possible keys of a token's link. A new link gets the first key."""
     made = keyed_hashes.every(secret, "ticket", token)
     return [account_rows.link_key(keyed_hashes.text(digest)) for digest in made]

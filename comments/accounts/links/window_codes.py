@@ -4,10 +4,10 @@ The steps of the exchange:
 
 1. The page generates and keeps a verifier (256 random bits), and opens the window with a challenge,
    which is the verifier's SHA-256 digest (as in RFC 7636).
-2. When the person has confirmed in the window, the service makes a voucher for the challenge and
-   shows the voucher's code in the window.
+2. When the person has confirmed in the window, the service makes a code for the challenge and
+   shows it in the window.
 3. The page gets the code from the window or from the person, who types it. The page then exchanges
-   the code and the verifier for what the voucher's content allows.
+   the code and the verifier for what the code's content allows.
 
 No token appears in an address, a message or the window. A person who sees the code lacks the
 verifier; a person who knows the challenge has neither the code nor the verifier.
@@ -37,7 +37,7 @@ _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class Claim(NamedTuple):
-    """What a voucher allows on a site. The format of `content` depends on the purpose."""
+    """What a window code allows on a site. The format of `content` depends on the purpose."""
 
     purpose: one_time_links.LinkPurpose
     site: str
@@ -45,7 +45,7 @@ class Claim(NamedTuple):
 
 
 class PresentedCode(NamedTuple):
-    """What a page presents to redeem a voucher: its verifier, and the code from the window."""
+    """What a page presents to redeem a window code: its verifier, and the code from the window."""
 
     verifier: str
     code: str
@@ -63,10 +63,10 @@ def check_challenge(challenge: str) -> str:
 
 
 def issue(claim: Claim, challenge: str, *, secret: str, now: datetime) -> str:
-    """Make a voucher for a page's challenge. Return its code as two groups of four characters.
+    """Make a window code for a page's challenge. Return its code as two groups of four characters.
 
     Raises:
-        errors.Conflict: the challenge has already had a voucher.
+        errors.Conflict: the challenge has already had a window code.
     """
     token, *before = _tokens(challenge, secret)
     made = typed_codes.new_code()
@@ -122,9 +122,9 @@ def _challenge_of(verifier: str) -> str:
 
 
 def _tokens(challenge: str, secret: str) -> list[str]:
-    """Return the possible tokens of a challenge's ticket. A new ticket gets the first token.
+    """Return the possible tokens of a challenge's link. A new link gets the first token.
 
-    The tokens are keyed hashes, so no one can choose a challenge that matches another ticket.
+    The tokens are keyed hashes, so no one can choose a challenge that matches another link.
     """
     made = keyed_hashes.every(secret, "voucher", challenge)
     return [base64.urlsafe_b64encode(digest).decode().rstrip("=") for digest in made]

@@ -7,7 +7,7 @@ An identity leads to an account with a role only in two cases: the account's own
 identity while signed in, after entering the password, or the owner accepted an invitation with it.
 
 If an account uses an authenticator, a sign-in through a provider also requires the authenticator's
-code. Until the session begins, the sign-in is stored in a ticket that is valid for `TERM`. An
+code. Until the session begins, a one-time link stores the sign-in and is valid for `TERM`. An
 identity that belongs to another account is refused, never moved.
 """
 
@@ -42,7 +42,7 @@ class CodeAsked(NamedTuple):
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """The content of the ticket that stores a sign-in until the authenticator's code is entered."""
+    """A sign-in that waits for the authenticator's code: the content of a one-time link."""
 
     account: str
     epoch: str

@@ -1,6 +1,6 @@
 """Track login flows, from the redirect to a provider to the browser's return.
 
-Owns the encrypted content of a login flow's ticket: its goal, its browser, and the values for
+Owns the encrypted content of a login flow's link: its goal, its browser, and the values for
 checking the provider's answer. The ticket's token is the `state` parameter of the request. A random
 value in a cookie identifies the browser (`provider_redirects`), so a provider's answer is valid
 only in the browser that started the flow. A prepared link therefore cannot sign anyone in as

@@ -1,6 +1,6 @@
 """Exchange a code from the sign-in pop-up for a token on the reader's page.
 
-`window_codes` makes and checks the codes. The content of a voucher is the encrypted record of the
+`window_codes` makes and checks the codes. The content of a code is the encrypted record of the
 person whom the provider identified.
 
 A reader's account is found only by issuer and `sub`. If the account does not exist, the exchange
@@ -25,10 +25,10 @@ _PURPOSE = "voucher"
 def issue(
     person: oidc_client.ProviderUser, site: str, challenge: str, *, secret: str, now: datetime
 ) -> str:
-    """Make a voucher for a page's challenge. Return its code as two groups of four characters.
+    """Make a window code for a page's challenge. Return its code as two groups of four characters.
 
     Raises:
-        errors.Conflict: the challenge has already had a voucher.
+        errors.Conflict: the challenge has already had a window code.
     """
     who = encryption.seal(msgspec.json.encode(person).decode(), _PURPOSE, secret, now=now)
     claim = window_codes.Claim(one_time_links.LinkPurpose.WINDOW_CODE, site, who)
@@ -61,7 +61,7 @@ def redeem(
 
 
 def _reader(content: str, name: str, secret: str, now: datetime) -> reader_accounts.Reader:
-    """Return a voucher's reader, in the transaction that uses the voucher."""
+    """Return a window code's reader, in the transaction that uses the window code."""
     text = encryption.unseal(content, _PURPOSE, secret, now=now)
     person = decoders.json(oidc_client.ProviderUser).decode(text)
     account = accounts.by_identity(person.identity, secret)
