@@ -145,8 +145,14 @@ class Site(msgspec.Struct, frozen=True):
     freshness: int = 0
     options: site_options.SiteOptions = site_options.SiteOptions()
     has_providers: bool = False
+    title: str = ""
     deleted: datetime | None = None
     erasing: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name that people see: the title, or the id if the site has no title."""
+        return self.title or self.id
 
     @property
     def scheme(self) -> sorthash.Scheme:

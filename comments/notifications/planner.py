@@ -171,14 +171,17 @@ class MailPlanner:
         request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
         link = self._mail.link("confirm", asked)
         things = double_opt_in.things(request)
-        question = compose.ConfirmationLinkMail(event, request.email, request.site, things, link)
+        question = compose.ConfirmationLinkMail(
+            event, request.email, site_settings.get(request.site).name, things, link
+        )
         return compose.question(question, self._settings.mail_from, now=now)
 
     def _login_message(self, event: str, asked: str) -> mime.MailMessage:
         now = self._clock()
         request = email_login.link_of(asked, secret=self._settings.secret, now=now)
         link = f"{self._settings.public_url}/sign-in#{asked}"
-        entry = compose.LoginLinkMail(event, request.address, request.site, link)
+        name = site_settings.get(request.site).name
+        entry = compose.LoginLinkMail(event, request.address, name, link)
         return compose.entry(entry, self._settings.mail_from, now=now)
 
     def _tell_moderators(

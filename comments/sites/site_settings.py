@@ -26,6 +26,7 @@ from comments.store.models import comment_rows, conversion, schema
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # Seconds; directories are read again after this time anyway
+LONGEST_TITLE = 60  # Characters
 DEMO = "demo"  # The id of the site that a new service shows on its own pages.
 
 
@@ -136,6 +137,7 @@ def add(
 def change(  # noqa: PLR0913 - each may be changed alone
     site_id: str,
     *,
+    title: str | None = None,
     origins: Sequence[str] | None = None,
     added_origins: Sequence[str] = (),
     query_keys: Sequence[str] | None = None,
@@ -164,15 +166,14 @@ def change(  # noqa: PLR0913 - each may be changed alone
 
     Raises:
         errors.NotFound: the site does not exist.
-        errors.BadInput: an origin, a query key, a category or an address is malformed,
+        errors.BadInput: the title, an origin, a query key, a category or an address is malformed,
             `cdn_seconds` is not 0 to `LONGEST_CDN`, `freshness` is not 0 to `LONGEST_FRESHNESS`, or
             a post limit, a budget or an option is out of range.
     """
     addresses = None if moderators is None else list(map(_moderator, moderators))
-    if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
-        raise errors.BadInput("cdn_seconds", "out-of-range", minimum=0, maximum=LONGEST_CDN)
-    if freshness is not None and not 0 <= freshness <= LONGEST_FRESHNESS:
-        raise errors.BadInput("freshness", "out-of-range", minimum=0, maximum=LONGEST_FRESHNESS)
+    _check_seconds("cdn_seconds", cdn_seconds, LONGEST_CDN)
+    _check_seconds("freshness", freshness, LONGEST_FRESHNESS)
+    shown = None if title is None else _checked_title(title)
     keys = None if query_keys is None else thread_ids.checked_query_keys(query_keys)
     names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
 
@@ -185,6 +186,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
         before = conversion.site_record(row)
         if origins is not None or added_origins:
             row.origins = _origins(row.origins if origins is None else origins, added_origins)
+        row.title = row.title if shown is None else shown
         row.query_keys = row.query_keys if keys is None else list(keys)
         row.keep_trailing_slash = (
             row.keep_trailing_slash if keep_trailing_slash is None else keep_trailing_slash
@@ -206,6 +208,18 @@ def change(  # noqa: PLR0913 - each may be changed alone
     changed = transactions.transaction(body)
     COPIES.get().drop(site_id)
     return changed
+
+
+def _check_seconds(field: str, given: int | None, most: int) -> None:
+    if given is not None and not 0 <= given <= most:
+        raise errors.BadInput(field, "out-of-range", minimum=0, maximum=most)
+
+
+def _checked_title(given: str) -> str:
+    title = given.strip()
+    if len(title) > LONGEST_TITLE or not title.isprintable():
+        raise errors.BadInput("title", "not-one-line", limit=LONGEST_TITLE)
+    return title
 
 
 def _origins(kept: Sequence[str], added: Sequence[str]) -> list[str]:

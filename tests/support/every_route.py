@@ -429,6 +429,8 @@ ROWS += [
         form={"policy": "off", "close_after": "0", "reports": "3"}),
     Row("POST", f"{DESK}/settings/options", {**SETTLE, "moderator": 403}, 403,
         form={"votes": "on", "website": "on", "guests": "on", "moderation": "on", "live": "60"}),
+    Row("POST", f"{DESK}/settings/origin", {**SETTLE, "moderator": 403}, 403,
+        form={"origin": "https://demo.example"}),
     Row("GET", f"{DESK}/settings/delete", {**AT_DESK, "moderator": 403}, 303),
     # The form does not name the site, so nothing is deleted.
     Row("POST", f"{DESK}/settings/delete", {**SETTLE, "moderator": 403, "owner": 400}, 403,

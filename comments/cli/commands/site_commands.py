@@ -13,15 +13,15 @@ from comments.domain.ids import site_ids
 from comments.domain.languages import error_texts
 from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
-from comments.sites import site_deletion, site_settings
+from comments.sites import site_deletion, site_settings, site_setup
 from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
 
 site = console.Group("site", help="Add, list, change and delete websites.")
 # The options of `site set` that change the site's own fields; the others change its `options`.
 _OF_SITE = (
-    "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds", "freshness",
-    "filed", "moderators",
+    "title", "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds",
+    "freshness", "filed", "moderators",
 )  # fmt: skip
 _EMPTIED = {"query_keys", "filed", "moderators", "images"}  # Options that the value '' empties
 
@@ -66,6 +66,23 @@ def _deletion_state(website: records.Site) -> str:
     if website.erasing is not None:
         return "being erased"
     return f"deleted, can be undeleted until {site_deletion.ends(website):%Y-%m-%d %H:%M} UTC"
+
+
+@site.command("show")
+@click.argument("site_id", metavar="SITE")
+def _show_site(site_id: str) -> None:
+    """Show a website's name and origins, and the other origins that asked for its comments.
+
+    A page of an origin that is not listed shows comments, but nobody can post there. The other
+    origins are the latest ones of the last seven days. Anybody can send any origin, so add only
+    your own (`site set SITE --add-origin`).
+    """
+    website, now = console.site(site_id), datetime.now(UTC)
+    click.echo(f"{website.id}\t{website.name}")
+    for origin in website.origins:
+        click.echo(f"allowed\t{origin}")
+    for visit in site_setup.get(website.id).wrong_of(website, now=now):
+        click.echo(f"not allowed\t{visit.origin}\t{visit.seen:%Y-%m-%d %H:%M} UTC")
 
 
 _yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -127,6 +144,7 @@ def _confirm(question: str, site_id: str, *, yes: bool) -> None:
 
 @site.command("set")
 @click.argument("site_id", metavar="ID")
+@click.option("--title", help="Name that people see in mails and in the console; '' for the id.")
 @click.option("--origin", "origins", multiple=True, help="Origins of its pages; replaces all.")
 @click.option("--add-origin", "added_origins", multiple=True, help="Further origins of its pages.")
 @click.option(

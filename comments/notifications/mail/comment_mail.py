@@ -51,6 +51,7 @@ class CommentMail:
             event=event,
             recipient=address,
             site=comment.site,
+            site_name=site_settings.get(comment.site).name,
             thread=comment.thread,
             name=comment.author.name,
             title=thread.title if thread else "",

@@ -66,6 +66,7 @@ class Notice:
     event: str
     recipient: str
     site: str
+    site_name: str
     thread: str
     name: str
     title: str
@@ -88,7 +89,7 @@ class ConfirmationLinkMail:
 
     event: str
     recipient: str
-    site: str
+    site_name: str
     things: Sequence[str]
     link: str
 
@@ -99,7 +100,7 @@ class LoginLinkMail:
 
     event: str
     recipient: str
-    site: str
+    site_name: str
     link: str
 
 
@@ -131,9 +132,9 @@ def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime
     _check_link("link", asked.link)
     things = "".join(f"- {thing}\n" for thing in asked.things)
     items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
-    opening = t("mail.confirm-opening", site=asked.site)
+    opening = t("mail.confirm-opening", site=asked.site_name)
     parts = _Parts(
-        t("mail.confirm-subject", site=asked.site),
+        t("mail.confirm-subject", site=asked.site_name),
         f"{opening}\n\n{things}\n{t('mail.confirm-instruction')}\n{asked.link}\n\n"
         f"{t('mail.confirm-closing')}\n",
         f"<!doctype html>\n<p>{html.escape(opening)}</p>\n<ul>{items}</ul>\n"
@@ -150,9 +151,9 @@ def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessa
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
     _check_link("link", asked.link)
-    opening = t("mail.sign-in-opening", site=asked.site)
+    opening = t("mail.sign-in-opening", site=asked.site_name)
     parts = _Parts(
-        t("mail.sign-in-subject", site=asked.site),
+        t("mail.sign-in-subject", site=asked.site_name),
         f"{opening}\n\n{t('mail.sign-in-instruction')}\n{asked.link}\n\n"
         f"{t('mail.sign-in-closing')}\n",
         f"<!doctype html>\n<p>{html.escape(opening)}</p>\n"
@@ -196,7 +197,7 @@ def _message(
     recipient = mail_addresses.check(about.recipient)
     digest = _digest(f"{about.event} {recipient}")
     headers = [
-        ("From", mime.mailbox(about.site, sender)),
+        ("From", mime.mailbox(about.site_name, sender)),
         ("To", recipient),
         ("Subject", mime.text(parts.subject)),
         ("Date", email.utils.format_datetime(now)),

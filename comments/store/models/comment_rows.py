@@ -41,6 +41,7 @@ class SiteRow(schema.StoredRow):
     options = schema.text(default="")
     has_providers = schema.boolean(indexed=False, default=False)
     created = schema.time(indexed=False)
+    title = schema.text(default="")
     deleted = schema.time()
     erasing = schema.time(indexed=False)
 

@@ -77,6 +77,7 @@ def site_record(row: SiteRow) -> records.Site:
         turnstile=decoders.json(records.Turnstile | None).decode(row.turnstile or "null"),
         options=decoders.json(site_options.SiteOptions).decode(row.options or "{}"),
         has_providers=bool(row.has_providers),
+        title=row.title or "",
         deleted=row.deleted,
         erasing=row.erasing,
     )

@@ -92,6 +92,7 @@ class SettingsLine(msgspec.Struct, frozen=True, tag="settings", tag_field="kind"
 
     origins: tuple[str, ...]
     scheme: TreeScheme
+    title: str = ""
     query_keys: tuple[str, ...] = ()
     keep_trailing_slash: bool = False
     cdn_seconds: Annotated[int, Meta(ge=0, le=site_settings.LONGEST_CDN)] = 0

@@ -122,6 +122,7 @@ class _Contents:
         return export_lines.SettingsLine(
             origins=site.origins,
             scheme=export_lines.TreeScheme(site.digits, site.width, site.levels),
+            title=site.title,
             query_keys=site.query_keys,
             keep_trailing_slash=site.keep_trailing_slash,
             cdn_seconds=site.cdn_seconds,

@@ -141,6 +141,7 @@ def apply_settings(
         _set_scheme(site_id, parts.scheme)
     site_settings.change(
         site_id,
+        title=settings.title,
         origins=settings.origins,
         query_keys=settings.query_keys,
         keep_trailing_slash=settings.keep_trailing_slash,

@@ -174,6 +174,7 @@ class PolicyForm(_SettingsForm, frozen=True):
 class SiteForm(_SettingsForm, frozen=True):
     """The settings of a site. Each list is one line with values separated by spaces or commas."""
 
+    title: Typed | None = None
     origins: TextLine | None = None
     query_keys: TextLine | None = None
     keep_trailing_slash: Box = ""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import flask
 
 from comments.notifications import double_opt_in, form_tokens
+from comments.sites import site_settings
 from comments.web.http import context
 from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.mailed import mailed_links
@@ -31,9 +32,10 @@ def ask_to_confirm() -> flask.Response:
     """Show a button and a description of the mail to which the reader would subscribe."""
     link, now = mailed_links.opened_link(), datetime.now(UTC)
     request = double_opt_in.unused_request_of(link, secret=context.settings().secret, now=now)
-    share = t("embed.subscribe-share", site=request.site) if request.thread else ""
+    name = site_settings.get(request.site).name
+    share = t("embed.subscribe-share", site=name) if request.thread else ""
     return mailed_links.page(
-        t("embed.subscribe-title", site=request.site),
+        t("embed.subscribe-title", site=name),
         t("embed.subscribe-question"),
         Button(t("embed.subscribe-confirm"), "subscriptions/confirm", share),
         purpose="confirm",
@@ -62,7 +64,8 @@ def ask_to_unsubscribe() -> flask.Response:
     If the owner of the site may see the address, a third button ends this permission.
     """
     site = double_opt_in.sharing_site(mailed_links.opened_link(), context.settings().secret)
-    share = Button(t("embed.unshare", site=site), "subscriptions/unsubscribe/address")
+    name = site_settings.kept_site(site).name if site else ""
+    share = Button(t("embed.unshare", site=name), "subscriptions/unsubscribe/address")
     return mailed_links.page(
         t("embed.unsubscribe-title"),
         t("embed.unsubscribe-question"),

@@ -1,6 +1,7 @@
 """The commands of a site add, list, change and delete it, and move it to another scheme."""
 
 import re
+from datetime import UTC, datetime
 
 import flask
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from comments import config
 from comments.domain import records, site_options
 from comments.domain.ids import sorthash
-from comments.sites import site_settings
+from comments.sites import site_settings, site_setup
 from comments.store import connection
 from comments.tree.lists import ordered_query
 from tests.comments.cli.conftest import Runner
@@ -164,3 +165,31 @@ def test_a_deleted_site_is_erased_at_once(
     assert "being erased" in run("site", "list").output
     assert "cannot be taken back" in run("site", "undelete", "demo").output
     assert run("site", "erase", "nobody", "--yes").exit_code == 1
+
+
+def test_origins_that_are_not_allowed_are_shown(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    now = datetime.now(UTC)
+    site_setup.note(site, "https://elsewhere.example", now=now)
+    run("site", "set", "demo", "--title", "The Garden")
+    (own,) = site.origins
+    shown = run("site", "show", "demo").output
+    assert shown == (
+        f"demo\tThe Garden\nallowed\t{own}\n"
+        f"not allowed\thttps://elsewhere.example\t{now:%Y-%m-%d %H:%M} UTC\n"
+    )
+    run("site", "set", "demo", "--add-origin", "https://elsewhere.example")
+    assert "not allowed" not in run("site", "show", "demo").output
+
+
+def test_a_site_gets_a_name_and_loses_it(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    assert run("site", "set", "demo", "--title", " The Garden ").exit_code == 0
+    assert (site_settings.get("demo").title, site_settings.get("demo").name) == ("The Garden",) * 2
+    for wrong in ("x" * 61, "a\nb", "a\u202eb"):
+        assert run("site", "set", "demo", "--title", wrong).exit_code == 1
+    run("site", "set", "demo", "--title", "")
+    assert site_settings.get("demo") == site
+    assert site.name == "demo"

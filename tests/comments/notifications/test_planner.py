@@ -86,6 +86,14 @@ def test_no_mail_about_a_deleted_site_is_sent(mailer: MailService) -> None:
     assert "> three\n" in mailer.box.text()
 
 
+def test_mail_names_the_site_as_its_owner_does(mailer: MailService) -> None:
+    site_settings.change("demo", title="Rock & Roll")
+    mailer.subscribe("ann@example.org")
+    mailer.say("one")
+    mailer.deliver()
+    assert mailer.box.taken[0][1]["From"].startswith("Rock & Roll <")
+
+
 def test_one_click_in_the_headers_unsubscribes(mailer: MailService) -> None:
     mailer.subscribe("ann@example.org")
     mailer.say("one")

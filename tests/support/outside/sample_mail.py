@@ -18,6 +18,7 @@ def notice(**more: Any) -> Any:
         "event": "aaaqeayeaudaocajbifqydiob4.2",
         "recipient": "ann@example.org",
         "site": "garden",
+        "site_name": "garden",
         "thread": "page",
         "name": "Böb",
         "title": "A page",

@@ -9,7 +9,7 @@ from comments.accounts import moderation_sessions
 from comments.domain import records, site_options
 from comments.domain.moderation import roles
 from comments.moderation.policy import policy_changes, rulebook
-from comments.sites import site_settings
+from comments.sites import site_settings, site_setup
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
 
@@ -26,6 +26,9 @@ def show(site_id: str) -> flask.Response:
         visit,
         book=rulebook.from_store(visit.site.id),
         policies=list(records.Policy),
+        wrong=site_setup.get(visit.site.id).wrong_of(visit.site, now=datetime.now(UTC)),
+        no_origin=site_setup.NO_ORIGIN,
+        longest_title=site_settings.LONGEST_TITLE,
         longest_cdn=site_settings.LONGEST_CDN,
         longest_freshness=site_settings.LONGEST_FRESHNESS,
         limits=site_options,
@@ -61,6 +64,7 @@ def change(site_id: str) -> flask.Response:
     site_settings.change(
         visit.site.id,
         **sent.parse(
+            title=str,
             origins=admin_queries.several,
             query_keys=admin_queries.several,
             cdn_seconds=functools.partial(admin_queries.number, "cdn_seconds"),
@@ -71,6 +75,16 @@ def change(site_id: str) -> flask.Response:
         filed=sent.parse(categories=admin_queries.phrases).get("categories"),
         noted=site_visit.audit_entry(visit, sent.reason),
     )
+    return site_visit.redirect_with_notice(visit, "settings", "saved-site")
+
+
+@blueprint.post("/settings/origin")
+def allow_origin(site_id: str) -> flask.Response:
+    """Allow an origin from which pages have asked for the site's comments."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.OriginForm)
+    noted = site_visit.audit_entry(visit, "")
+    site_settings.change(visit.site.id, added_origins=(sent.origin,), noted=noted)
     return site_visit.redirect_with_notice(visit, "settings", "saved-site")
 
 

@@ -73,7 +73,12 @@ def test_a_form_changes_no_field_that_it_lacks(owner: Desk, path: str, form: Any
 
 @pytest.mark.usefixtures("settled")
 def test_a_complete_form_unchecks_boxes_and_empties_fields(owner: Desk) -> None:
-    kept: Any = {"origins": "http://localhost:8080", "cdn_seconds": "5", "freshness": "7"}
+    kept: Any = {
+        "title": "",
+        "origins": "http://localhost:8080",
+        "cdn_seconds": "5",
+        "freshness": "7",
+    }
     owner.settle("/settings", query_keys="", categories="", moderators="", **kept)
     site = site_settings.get("demo")
     assert (site.query_keys, site.categories, site.moderators) == ((), (), ())

@@ -18,7 +18,7 @@ from comments.events import audit_log, dead_letters, dispatcher, outbox
 from comments.limits import usage
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes, rulebook
-from comments.sites import site_settings
+from comments.sites import site_settings, site_setup
 from comments.store import transactions
 from comments.transfer import imported_file
 from comments.transfer.importing import running_import
@@ -470,3 +470,27 @@ def test_these_pages_are_valid_html_too(owner: Desk, site: records.Site) -> None
         names = {name for _, values in html_reader.Elements(document).elements for name in values}
         assert not [name for name in names if name == "style" or name.startswith("on")]
     assert html_validator.complaints(documents) == [[]] * len(documents)
+
+
+def test_an_owner_allows_an_origin_that_asked_for_the_comments(
+    owner: Desk, site: records.Site
+) -> None:
+    for origin in ("https://elsewhere.example", site_setup.NO_ORIGIN):
+        site_setup.note(site, origin, now=datetime.now(UTC))
+    page = owner.page("/settings")
+    assert 'aria-label="Allow https://elsewhere.example"' in page
+    assert 'aria-label="Allow null"' not in page
+    assert html_validator.complaints([page]) == [[]]
+    owner.settle("/settings/origin", origin="https://elsewhere.example")
+    assert "https://elsewhere.example" in site_settings.get("demo").origins
+    assert "Allow https" not in owner.page("/settings")
+
+
+def test_the_name_of_a_site_is_shown_in_the_console(owner: Desk, site: records.Site) -> None:
+    owner.settle("/settings", title="Rock & Roll")
+    assert site_settings.get("demo").name == "Rock & Roll"
+    page = owner.page("/settings")
+    assert "Rock &amp; Roll" in page
+    assert ">Rock &amp; Roll</bdi>" in owner.client.get("/admin").text
+    assert html_validator.complaints([page]) == [[]]
+    owner.settle("/settings", title="x" * 61, status=400)
