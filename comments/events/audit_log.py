@@ -55,6 +55,14 @@ class Act:
             raise errors.BadInput("reason", "not-one-line", limit=LONGEST_REASON)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Noted:
+    """The decision to change settings and the time of the change."""
+
+    act: Act
+    now: datetime
+
+
 def is_done(act: Act) -> bool:
     """Return whether an earlier run of the current transaction was applied."""
     return reads.get(moderation_rows.audit_key(act.id)) is not None

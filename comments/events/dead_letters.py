@@ -83,6 +83,12 @@ def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
     return DeadLetterPage(tuple(letter for letter in letters if letter is not None), more)
 
 
+def of_queue(queue: str, *, limit: int) -> tuple[DeadLetter, ...]:
+    """List dead messages of one queue in order of their ids."""
+    rows = message_queue.read(message_queue.dead_ids(queue, limit))
+    return tuple(_letter(row) for row in rows)
+
+
 def show(letter: str) -> DeadLetter:
     """Read an event or a message, whether dead or not.
 

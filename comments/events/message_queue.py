@@ -101,6 +101,12 @@ def due_ids(name: str, now: datetime, limit: int) -> list[str]:
     )
 
 
+def dead_ids(name: str, limit: int) -> list[str]:
+    """List the ids of messages of a queue that are given up, in order of their ids."""
+    where = (("queue", "=", name), ("due", "=", outbox.NEVER))
+    return reads.names("Message", where, limit=limit)
+
+
 def read(ids: Sequence[str]) -> list[event_rows.MessageRow]:
     """Read the rows of messages, without those that do not exist."""
     rows = reads.get_multi([event_rows.message_key(name) for name in ids])

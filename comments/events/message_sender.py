@@ -84,7 +84,7 @@ def _hook(client: safe_http.HttpClient, recipient: str, now: datetime) -> Recipi
 
     def tell(message: message_queue.Message) -> outcomes.Outcome:
         outcome = webhook_endpoints.tell(client, hook, message, now=now)
-        if hook.failures or outcome.end is not outcomes.End.DELIVERED:
+        if webhook_endpoints.is_worth_noting(hook, outcome, now=now):
             webhook_endpoints.note(recipient, outcome, now=now)
         return outcome
 

@@ -14,8 +14,12 @@ longer pause. A hook is *disabled* with a reason if no delivery has succeeded fo
 it answered 410, or if its address is not public. A disabled hook receives no messages until its
 owner enables it; its pending messages become dead letters. Imports and changes that readers do not
 see cause no messages.
+
+A hook keeps its `RECENT` last results. A success within `QUIET` of the newest result is not stored,
+so a busy site does not write its row once per message.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -23,7 +27,14 @@ import msgspec
 
 from comments import errors
 from comments.domain import decoders, outcomes, records
-from comments.events import message_queue, outbox, retry_pauses, safe_http, webhooks
+from comments.events import (
+    audit_log,
+    message_queue,
+    outbox,
+    retry_pauses,
+    safe_http,
+    webhooks,
+)
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
 
@@ -31,8 +42,20 @@ _OWNER = "webhook_endpoints"
 CHANNEL = "hook"
 MOST = 10  # Maximum number of hooks per site
 FAILING_FOR = timedelta(days=3)
+RECENT = 10  # Maximum number of results that a hook keeps.
+QUIET = timedelta(minutes=1)
+_SECRET_BYTES = 32
 _APPROVED = records.Status.APPROVED.value
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The result of an attempt to send a message, such as "answered 200"."""
+
+    at: datetime
+    reason: str
+    is_delivered: bool
+    is_test: bool = False
 
 
 class Registered(msgspec.Struct, frozen=True):
@@ -40,7 +63,8 @@ class Registered(msgspec.Struct, frozen=True):
 
     `off` is the reason why the hook is disabled; it is empty while the hook is enabled.
 
-    `failures` and the following fields cover the time since the last successful delivery.
+    `failures` to `reason` cover the time since the last successful delivery. `recent` contains the
+    last results, newest first.
     """
 
     id: str
@@ -53,6 +77,7 @@ class Registered(msgspec.Struct, frozen=True):
     failing_since: datetime | None = None
     paused_until: datetime | None = None
     reason: str = ""
+    recent: tuple[Result, ...] = ()
 
     @property
     def hook(self) -> webhooks.Hook:
@@ -66,8 +91,23 @@ class WebhookContent(msgspec.Struct, frozen=True):
     type: webhooks.Type
 
 
-def add(site: str, made: Registered, client: safe_http.HttpClient) -> None:
-    """Register a hook with a new id and secret.
+def new(url: str, types: tuple[webhooks.Type, ...], *, now: datetime) -> Registered:
+    """Make a hook with a new id and secret, for `add`."""
+    return Registered(secrets.token_hex(4), url, (new_secret(),), types, created=now)
+
+
+def new_secret() -> str:
+    return webhooks.secret(secrets.token_bytes(_SECRET_BYTES))
+
+
+def add(
+    site: str,
+    made: Registered,
+    client: safe_http.HttpClient,
+    *,
+    noted: audit_log.Noted | None = None,
+) -> None:
+    """Register a hook.
 
     Raises:
         errors.UnsafeAddress: the hook's address is not https or not public.
@@ -87,7 +127,7 @@ def add(site: str, made: Registered, client: safe_http.HttpClient) -> None:
             raise errors.Conflict("too-many-hooks", limit=MOST)
         return [*found, made]
 
-    _change(site, change)
+    _change(site, change, _audit_writes(noted, site, made.id, "added"))
 
 
 def every(site: str) -> tuple[Registered, ...]:
@@ -111,7 +151,7 @@ def get(site: str, name: str) -> Registered:
     return _by_name(every(site), name)
 
 
-def remove(site: str, name: str) -> None:
+def remove(site: str, name: str, *, noted: audit_log.Noted | None = None) -> None:
     """Delete a hook. The hook's pending messages are not sent.
 
     Raises:
@@ -124,10 +164,12 @@ def remove(site: str, name: str) -> None:
             _by_name(found, name)
         return [hook for hook in found if hook.id != name]
 
-    _change(site, change)
+    _change(site, change, _audit_writes(noted, site, name, "removed"))
 
 
-def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
+def rotate(
+    site: str, name: str, secret: str, *, keeps_old: bool, noted: audit_log.Noted | None = None
+) -> None:
     """Sign with a new secret from now on, and also with the previous one if `keeps_old` is set.
 
     Do not set `keeps_old` if the old secret has leaked.
@@ -142,16 +184,33 @@ def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
         kept = (secret, hook.secrets[0]) if keeps_old else (secret,)
         return msgspec.structs.replace(hook, secrets=kept)
 
-    _change_one(site, name, change)
+    _change_one(site, name, change, _audit_writes(noted, site, name, "rotated"))
 
 
-def switch_on(site: str, name: str) -> None:
+def switch_on(site: str, name: str, *, noted: audit_log.Noted | None = None) -> None:
     """Enable a hook again, as if it had never failed.
 
     Raises:
         errors.NotFound: the hook does not exist.
     """
-    _change_one(site, name, _well)
+    _change_one(site, name, _well, _audit_writes(noted, site, name, "enabled"))
+
+
+def send_test(
+    client: safe_http.HttpClient, site: str, name: str, *, now: datetime
+) -> outcomes.Outcome:
+    """Send a message of type `test` to a hook, even if it is disabled.
+
+    A failure does not count against the hook.
+
+    Raises:
+        errors.NotFound: the hook does not exist.
+    """
+    hook = get(site, name)
+    event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site, now)
+    outcome = webhooks.send(client, hook.hook, event, payload, now=now)
+    _change_one(site, name, lambda hook: _with_result(hook, outcome, now, is_test=True))
+    return outcome
 
 
 def message_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
@@ -205,6 +264,12 @@ def tell(
     return webhooks.send(client, hook.hook, message.event, payload, now=now)
 
 
+def is_worth_noting(hook: Registered, outcome: outcomes.Outcome, *, now: datetime) -> bool:
+    """Return whether `note` must record an outcome: any but one of many successes in a row."""
+    is_quiet = bool(hook.recent) and now - hook.recent[0].at < QUIET
+    return bool(hook.failures) or outcome.end is not outcomes.End.DELIVERED or not is_quiet
+
+
 def note(recipient: str, outcome: outcomes.Outcome, *, now: datetime) -> None:
     """Record the outcome of a delivery attempt to a hook."""
     site, _, name = recipient.partition("/")
@@ -215,7 +280,15 @@ def note(recipient: str, outcome: outcomes.Outcome, *, now: datetime) -> None:
     _change(site, change)
 
 
+def _with_result(
+    hook: Registered, outcome: outcomes.Outcome, now: datetime, *, is_test: bool = False
+) -> Registered:
+    result = Result(now, outcome.reason, outcome.end is outcomes.End.DELIVERED, is_test)
+    return msgspec.structs.replace(hook, recent=(result, *hook.recent[: RECENT - 1]))
+
+
 def _after_outcome(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Registered:
+    hook = _with_result(hook, outcome, now)
     if outcome.end is outcomes.End.DELIVERED:
         return hook if hook.off else _well(hook)
     since, failures = hook.failing_since or now, hook.failures + 1
@@ -279,22 +352,44 @@ def _decode(text: str) -> tuple[Registered, ...]:
     return decoders.json(tuple[Registered, ...]).decode(text)
 
 
-def _change_one(site: str, name: str, change: Callable[[Registered], Registered]) -> None:
+def _change_one(
+    site: str,
+    name: str,
+    change: Callable[[Registered], Registered],
+    entry: Sequence[ownership.Writes] = (),
+) -> None:
     def change_named(found: list[Registered]) -> list[Registered]:
         _by_name(found, name)
         return [change(hook) if hook.id == name else hook for hook in found]
 
     every(site)
-    _change(site, change_named)
+    _change(site, change_named, entry)
 
 
-def _change(site: str, change: Callable[[list[Registered]], list[Registered]]) -> None:
+def _change(
+    site: str,
+    change: Callable[[list[Registered]], list[Registered]],
+    entry: Sequence[ownership.Writes] = (),
+) -> None:
     def body() -> None:
         before = list(_stored_hooks([site])[0])
         after = change(before)
         if after != before:
             text = msgspec.json.encode(after).decode()
             row = event_rows.SiteHooksRow(key=event_rows.site_hooks_key(site), hooks=text)
-            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+            transactions.apply(ownership.Writes(_OWNER, put=(row,)), *entry)
 
     transactions.transaction(body)
+
+
+def _audit_writes(
+    noted: audit_log.Noted | None, site: str, name: str, done: str
+) -> tuple[ownership.Writes, ...]:
+    """Return the audit log entry for a change; it does not contain the address."""
+    if noted is None:
+        return ()
+    return (
+        audit_log.entry_writes(
+            noted.act, site, f"hook:{name}", before="", after=done, now=noted.now
+        ),
+    )

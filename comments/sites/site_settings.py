@@ -5,7 +5,6 @@ requests do not read the site from the store.
 """
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -32,14 +31,6 @@ DEMO = "demo"  # The id of the site that a new service shows on its own pages.
 
 # A function that changes a site's Turnstile settings; None means that Turnstile is disabled.
 Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Noted:
-    """The account that changes a site and the time of the change, for the audit log."""
-
-    act: audit_log.Act
-    now: datetime
 
 
 def get(site_id: str) -> records.Site:
@@ -150,7 +141,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
     budget: dict[str, int | str] | None = None,
     turnstile: Turned | None = None,
     options: Mapping[str, Any] | None = None,
-    noted: Noted | None = None,
+    noted: audit_log.Noted | None = None,
 ) -> records.Site:
     """Change the given settings.
 
@@ -269,7 +260,7 @@ def _options(row: comment_rows.SiteRow, given: Mapping[str, Any]) -> str:
 
 
 def _audit_writes(
-    noted: Noted | None, before: records.Site, after: records.Site
+    noted: audit_log.Noted | None, before: records.Site, after: records.Site
 ) -> Iterator[ownership.Writes]:
     names = [*_changed_fields(before, after)]
     if "options" in names:

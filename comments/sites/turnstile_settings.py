@@ -12,6 +12,7 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 from comments.domain.crypto import encryption
+from comments.events import audit_log
 from comments.limits import turnstile
 from comments.sites import site_settings
 
@@ -33,7 +34,7 @@ def set_up(
     *,
     settings: config.Settings,
     now: datetime,
-    noted: site_settings.Noted | None = None,
+    noted: audit_log.Noted | None = None,
 ) -> records.Site:
     """Require a Turnstile token for posts on a site.
 
@@ -86,7 +87,7 @@ def renew(site: str, secret: str) -> bool:
     return True
 
 
-def remove(site: str, *, noted: site_settings.Noted | None = None) -> records.Site:
+def remove(site: str, *, noted: audit_log.Noted | None = None) -> records.Site:
     """Stop requiring a Turnstile token for posts on a site.
 
     Raises:

@@ -441,6 +441,13 @@ ROWS += [
     # There is nothing to remove, but callers without permission must not learn this.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "name": "webhook"}),
+    Row("GET", f"{DESK}/connections", {**AT_DESK, "moderator": 403}, 303),
+    # No type of message is chosen, but callers without permission must not learn this.
+    Row("POST", f"{DESK}/connections", {**SETTLE, "moderator": 403, "owner": 400}, 403,
+        form={"url": "https://hooks.example/in"}),
+    # There is no such webhook, but callers without permission must not learn this.
+    Row("POST", f"{DESK}/connections/change", {**SETTLE, "moderator": 403, "owner": 404}, 403,
+        form={"act": "remove", "id": "x"}),
     Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/limits", {**SETTLE, "moderator": 403}, 403,
         form={"posts_per_network": "20"}),

@@ -213,7 +213,11 @@ SEEN = {
     f"{each} kept back" for each in ("text", "name", "reason", "rule", "word", "actor", "banned")
 }
 SEEN |= {"author's id"}
-OWNERS = {"settings": {"address", "host of the address"}, "advisers": {"adviser"}}
+OWNERS = {
+    "settings": {"address", "host of the address"},
+    "advisers": {"adviser"},
+    "connections": {"hook"},
+}
 AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/admin")]
 
 

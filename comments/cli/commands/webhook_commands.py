@@ -4,7 +4,6 @@ A secret is shown once, by the command that creates it.
 """
 
 import contextlib
-import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -17,7 +16,6 @@ from comments.domain.text.shown_values import quantity
 from comments.events import dead_letters, message_sender, safe_http, webhook_endpoints, webhooks
 from comments.upkeep.backups import held_messages
 
-_SECRET_BYTES = 32
 _TYPES = ("comment.posted", "comment.edited", "comment.retracted")
 
 _hook = click.argument("name", metavar="WEBHOOK")
@@ -32,20 +30,13 @@ def _client() -> "safe_http.HttpClient":
     return message_sender.OUTBOUND.get()
 
 
-def _secret() -> str:
-
-    return webhooks.secret(secrets.token_bytes(_SECRET_BYTES))
-
-
 @webhook.command("add", console.SITE)
 @click.argument("url", metavar="URL")
 @click.option("--type", "types", multiple=True, type=click.Choice(_TYPES), help="Default: all.")
 def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
     """Add a webhook for a site, and show its secret once."""
     wanted = tuple(kind for kind in webhooks.Type if not types or kind in types)
-    made = webhook_endpoints.Registered(
-        secrets.token_hex(4), url, (_secret(),), wanted, created=datetime.now(UTC)
-    )
+    made = webhook_endpoints.new(url, wanted, now=datetime.now(UTC))
     webhook_endpoints.add(site_id, made, _client())
     click.echo(f"Added webhook {made.id} to {site_id}.")
     click.echo(f"Secret (shown only once): {made.secrets[0]}")
@@ -82,7 +73,7 @@ def _rotate(site_id: str, name: str, *, leaked: bool) -> None:
 
     Messages are signed with both secrets until the next rotation, unless --leaked is given.
     """
-    made = _secret()
+    made = webhook_endpoints.new_secret()
     webhook_endpoints.rotate(site_id, name, made, keeps_old=not leaked)
     click.echo(f"New secret of webhook {name} (shown only once): {made}")
 
@@ -97,10 +88,7 @@ def _switch_on(site_id: str, name: str) -> None:
 @webhook.command("test", console.SITE, _hook)
 def _test(site_id: str, name: str) -> None:
     """Send a message of type `test` to a webhook, even if it is off. Exit with 1 on failure."""
-    endpoint = webhook_endpoints.get(site_id, name)
-    now = datetime.now(UTC)
-    event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site_id, now)
-    outcome = webhooks.send(_client(), endpoint.hook, event, payload, now=now)
+    outcome = webhook_endpoints.send_test(_client(), site_id, name, now=datetime.now(UTC))
     click.echo(f"Webhook {name}: {outcome.reason}.")
     if outcome.end is not outcomes.End.DELIVERED:
         raise click.exceptions.Exit(1)

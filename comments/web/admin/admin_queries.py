@@ -217,6 +217,25 @@ class ClassifierForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
+class WebhookForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A webhook to add, and the types of the messages that it gets."""
+
+    url: Typed
+    posted: Box = ""
+    edited: Box = ""
+    retracted: Box = ""
+    reason: Typed = ""
+
+
+class WebhookChangeForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of a webhook. Only "resend" and "discard" need `letter`, the id of a message."""
+
+    act: Literal["test", "enable", "rotate", "replace", "remove", "resend", "discard"]
+    id: Typed
+    letter: Typed | None = None
+    reason: Typed = ""
+
+
 class PostLimitsForm(_SettingsForm, frozen=True):
     """The post limits of a site. Empty values use the defaults of the service."""
 

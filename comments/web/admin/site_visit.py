@@ -84,10 +84,10 @@ def redirect_with_notice(visit: Visit, where: str, said: str) -> flask.Response:
     return signed_in.redirect_to(f"admin/sites/{visit.site.id}/{where}#{said}")
 
 
-def audit_entry(visit: Visit, reason: str) -> site_settings.Noted:
+def audit_entry(visit: Visit, reason: str, verb: str = "set-site") -> audit_log.Noted:
     """Return the audit log entry for a change of the site's settings."""
-    act = audit_log.Act(visit.account.actor, "set-site", reason)
-    return site_settings.Noted(act, datetime.now(UTC))
+    act = audit_log.Act(visit.account.actor, verb, reason)
+    return audit_log.Noted(act, datetime.now(UTC))
 
 
 def query(**values: str) -> str:

@@ -218,6 +218,29 @@ def test_a_result_for_a_removed_hook_does_not_recreate_it(
     assert webhook_endpoints.every("demo") == ()
 
 
+def test_the_last_results_are_kept_and_successes_in_a_row_are_not_all_stored(
+    store: connection.Store, site: records.Site
+) -> None:
+    _add()
+    delivered = Outcome(End.DELIVERED, "answered 200")
+
+    def is_noted(later: timedelta, outcome: Outcome = delivered) -> bool:
+        hook = webhook_endpoints.get("demo", "one")
+        return webhook_endpoints.is_worth_noting(hook, outcome, now=NOW + later)
+
+    assert is_noted(timedelta())
+    _note(End.DELIVERED, "answered 200", later=timedelta())
+    assert not is_noted(timedelta(seconds=59))
+    assert is_noted(timedelta(seconds=59), Outcome(End.RETRY, "answered 500"))
+    assert is_noted(webhook_endpoints.QUIET)
+    for number in range(1, webhook_endpoints.RECENT + 1):
+        _note(End.RETRY, f"answered {500 + number}", later=timedelta(seconds=number))
+    assert is_noted(timedelta(seconds=number))  # A success ends the failures.
+    recent = webhook_endpoints.get("demo", "one").recent
+    assert [each.reason for each in recent] == [f"answered {510 - n}" for n in range(10)]
+    assert not any(each.is_delivered for each in recent)
+
+
 # --- Events --------------------
 
 

@@ -140,7 +140,7 @@ def test_a_change_of_another_setting_does_not_change_origins() -> None:
     twice = ["https://a.example", "https://a.example/"]
     added = site_settings.add("twice", twice, scheme=SCHEME, now=sample_threads.START)
     act = audit_log.Act(records.Actor("bob", "Bob"), "settings")
-    noted = site_settings.Noted(act, sample_threads.START)
+    noted = audit_log.Noted(act, sample_threads.START)
     changed = site_settings.change("twice", cdn_seconds=9, noted=noted)
     assert changed.origins == added.origins
     assert audit_log.log("twice")[0].after == "cdn_seconds"

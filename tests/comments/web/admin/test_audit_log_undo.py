@@ -124,7 +124,7 @@ def test_the_log_names_every_decision_and_what_it_changed(desk: Desk, site: reco
     until = datetime(2099, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     policy_changes.ban("demo", "g:eve", ADA, now=now(), until=until)
     act = audit_log.Act(ADA, "set-site")
-    noted = site_settings.Noted(act, now())
+    noted = audit_log.Noted(act, now())
     site_settings.change("demo", cdn_seconds=9, freshness=3, noted=noted)
     page = re.sub(r"<[^>]*>", "|", desk.page("/log"))
     for done, change in (

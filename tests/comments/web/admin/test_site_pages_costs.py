@@ -132,6 +132,7 @@ TRY = {
         ("statistics?since={year}&category=category+1", 0, 800),
         ("settings", 0, 10),
         ("advisers", 0, 10),
+        ("connections", 0, 10),
         ("limits", 0, 10),
         ("imports", 0, 10),
         ("log", 0, 60),

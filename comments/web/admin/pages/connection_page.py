@@ -1,0 +1,100 @@
+"""The webhooks of a site, for owners: add, test and remove them, and resend failed messages.
+
+The operations are those of the command `webhook`. A secret is shown once, in the response to the
+request that created it.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import outcomes
+from comments.domain.moderation import roles
+from comments.events import dead_letters, message_sender, webhook_endpoints, webhooks
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+
+blueprint = site_visit.blueprint("connections")
+
+_MOST_DEAD = 20  # Maximum number of failed messages that the page shows for a webhook.
+
+
+@blueprint.get("/connections")
+def show(site_id: str) -> flask.Response:
+    """Show the webhooks with their last results, and a form to add one."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.EmptyQuery)
+    return _page(visit)
+
+
+@blueprint.post("/connections")
+def add(site_id: str) -> flask.Response:
+    """Add a webhook, and show its secret."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.WebhookForm)
+    types = tuple(kind for kind in webhooks.Type if getattr(sent, kind.name.lower()))
+    if not types:
+        raise errors.BadInput("types", "too-few-items", minimum=1)
+    made = webhook_endpoints.new(sent.url.strip(), types, now=datetime.now(UTC))
+    noted = site_visit.audit_entry(visit, sent.reason, "set-hook")
+    webhook_endpoints.add(visit.site.id, made, message_sender.OUTBOUND.get(), noted=noted)
+    return _page(visit, said=labels.text("admin.hooks-added"), made=made.secrets[0])
+
+
+@blueprint.post("/connections/change")
+def change(site_id: str) -> flask.Response:
+    """Test, enable or remove a webhook, change its secret, or resend a failed message."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent, site = forms.read(admin_queries.WebhookChangeForm), visit.site.id
+    noted = site_visit.audit_entry(visit, sent.reason, "set-hook")
+    now, made = datetime.now(UTC), ""
+    hook = webhook_endpoints.get(site, sent.id)
+    if sent.act == "test":
+        return _page(visit, said=_test(site, hook.id, now))
+    if sent.act == "enable":
+        webhook_endpoints.switch_on(site, hook.id, noted=noted)
+    elif sent.act == "remove":
+        webhook_endpoints.remove(site, hook.id, noted=noted)
+    elif sent.act in {"rotate", "replace"}:
+        made, keeps_old = webhook_endpoints.new_secret(), sent.act == "rotate"
+        webhook_endpoints.rotate(site, hook.id, made, keeps_old=keeps_old, noted=noted)
+    else:
+        _settle(site, hook.id, sent.act, admin_queries.require("letter", sent.letter), now)
+    return _page(visit, said=labels.text(f"admin.hooks-did-{sent.act}"), made=made)
+
+
+def _test(site: str, name: str, now: datetime) -> str:
+    outcome = webhook_endpoints.send_test(message_sender.OUTBOUND.get(), site, name, now=now)
+    is_delivered = outcome.end is outcomes.End.DELIVERED
+    key = "admin.hooks-test-delivered" if is_delivered else "admin.hooks-test-failed"
+    return labels.text(key, reason=outcome.reason)
+
+
+def _settle(site: str, name: str, act: str, letter: str, now: datetime) -> None:
+    # Owners of one site must not decide about the messages of another.
+    if dead_letters.show(letter).what != webhook_endpoints.queue(site, name):
+        raise errors.NotFound("letter", letter)
+    if act == "resend":
+        dead_letters.revive(letter, now=now)
+    else:
+        dead_letters.drop(letter)
+
+
+def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Response:
+    site = visit.site.id
+    hooks = webhook_endpoints.every(site)
+    dead = {
+        hook.id: dead_letters.of_queue(webhook_endpoints.queue(site, hook.id), limit=_MOST_DEAD)
+        for hook in hooks
+    }
+    return site_visit.page(
+        "connections.html",
+        visit,
+        hooks=hooks,
+        dead=dead,
+        types=[*webhooks.Type],
+        said=said,
+        made=made,
+    )
