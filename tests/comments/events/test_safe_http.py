@@ -285,7 +285,7 @@ OPENING = {
     "telnetlib", "urllib.request", "urllib3", "google.auth.transport.requests",
 }  # fmt: skip
 # The doctor calls only PUBLIC_URL, which the operator sets.
-MAY_OPEN = {"safe_http", "smtp", "cloud_tasks", "server_address", "doctor_commands"}
+MAY_OPEN = {"safe_http", "smtp", "cloud_tasks", "server_address", "service_checks"}
 
 
 @pytest.mark.slow
