@@ -1,14 +1,19 @@
 """The layout of the admin console: what is visible, next to what, and where the focus is."""
 
+import gzip
+
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
 from comments.domain import records
+from comments.domain.records import Verb
+from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say, Tab
-from tests.browser.test_admin_console import sign_in
+from tests.browser.test_admin_console import ADA, sign_in
+from tests.conftest import ROOT
 from tests.support.html import accessibility
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER
@@ -16,6 +21,8 @@ from tests.support.people.account_holders import OWNER
 pytestmark = pytest.mark.browser
 
 LAPTOP = {"width": 1100, "height": 700}
+PHONE = {"width": 390, "height": 844}
+TOUCH = 40  # Pixels that a finger needs.
 
 
 @pytest.fixture
@@ -50,6 +57,7 @@ def test_saving_keeps_the_view_and_tells_which_settings_were_saved(
 ) -> None:
     page = console.page
     page.goto(f"{server}/admin/sites/demo/settings")
+    page.get_by_text("Advanced").click()
     page.get_by_label("CDN cache time").fill("7")
     page.get_by_role("button", name="Save site").click()
     notice = page.locator("#saved-site")
@@ -152,3 +160,35 @@ def test_a_wrong_key_of_a_link_can_be_corrected(server: str, open_tab: OpenTab) 
     expect(page.get_by_role("alert")).to_contain_text("not valid, has expired or was used")
     expect(page.get_by_label("Key")).to_be_visible()
     expect(page.get_by_label("Key")).to_have_value("wrong")
+
+
+def test_on_a_phone_held_comments_are_in_reach(
+    server: str, open_tab: OpenTab, open_store: connection.Store, say: Say
+) -> None:
+    with open_store.context():
+        account_holders.account("bob", account_holders.moderator())
+        for number in range(3):
+            held = say("A text of some length, which fills several lines. " * 9, name=f"G{number}")
+            decisions.decide("demo", held, Verb.HOLD, ADA, now=account_holders.here())
+    page = open_tab(f"{server}/admin/sign-in", viewport=PHONE, is_mobile=True, has_touch=True).page
+    sign_in(page, server)
+    page.goto(f"{server}/admin/sites/demo/queue")
+    first = page.locator(".ft-case").first
+    assert box(first)["y"] < 200
+    assert box(first)["height"] < 160
+    for each in first.locator(".ft-button:visible").all():
+        assert box(each)["height"] >= TOUCH
+    queue = page.get_by_role("link", name="Queue")
+    assert is_on_screen(queue)
+    expect(queue).to_have_text("Queue 3")
+    first.get_by_role("button", name="Approve").tap()
+    expect(queue).to_have_text("Queue 2")
+    page.get_by_role("button", name="More", exact=True).tap()
+    expect(page.get_by_role("link", name="Statistics")).to_be_visible()
+    assert accessibility.complaints(page) == []
+
+
+def test_the_console_weighs_little() -> None:
+    names = [each.name for each in (ROOT / "widget/pages/console").iterdir() if each.is_file()]
+    built = [(ROOT / "comments/web/static/widget" / name).read_bytes() for name in names]
+    assert sum(len(gzip.compress(each)) for each in built) <= 60_000

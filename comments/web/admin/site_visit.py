@@ -1,5 +1,6 @@
 """The context of a request to a site's admin pages: the account, the site, and the page layout."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -14,6 +15,8 @@ from comments.events import audit_log
 from comments.moderation import review_queue
 from comments.sites import site_settings
 from comments.web.http import context
+from comments.web.http.decode import forms
+from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
 
 # The notices that any page can show at its top after a change (`redirect_with_notice`).
@@ -54,6 +57,27 @@ def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
     return Visit(account, site_settings.get(site_id))
 
 
+class Refusal(NamedTuple):
+    """Why a form was refused: the field and the sentence about it."""
+
+    field: str
+    said: str
+
+
+def show_again(blueprint: flask.Blueprint, view: Callable[..., flask.Response]) -> None:
+    """Answer a refused form with its page, with the values that were sent and with the error."""
+
+    def refuse(error: errors.BadInput) -> flask.Response:
+        if flask.request.method != "POST" or "refused" in flask.g:
+            return signed_in.refuse(error)
+        flask.g.refused = Refusal(error.field, labels.problem(error))
+        response = view(**(flask.request.view_args or {}))
+        response.status_code = signed_in.status_of(error)
+        return response
+
+    blueprint.register_error_handler(errors.BadInput, refuse)
+
+
 def page(template: str, visit: Visit, **values: object) -> flask.Response:
     """Render a page of a site."""
     console_url = f"{signed_in.root()}admin/sites/{visit.site.id}"
@@ -69,6 +93,8 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
         ],
         pending=review_queue.count_pending(visit.site.id),
         notices=NOTICES,
+        refused=flask.g.get("refused"),
+        kept=forms.fields() if "refused" in flask.g else {},
         # The parameters of the next page of a list, without the cursor.
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},
         **values,

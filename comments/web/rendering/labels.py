@@ -5,7 +5,7 @@ value: `admin.status-pending`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time
 
 from comments import errors
@@ -49,6 +49,11 @@ def label(kind: str, value: str, /, *, otherwise: str = "", **values: object) ->
     """Return the text for a stored value; if there is no text, return `otherwise` or the value."""
     key = f"{kind}-{value}"
     return text(key, **values) if key.removeprefix(_SURFACE) in _TEXTS else otherwise or value
+
+
+def choices(kind: str, values: Iterable[str], empty: str = "", /) -> list[tuple[str, str]]:
+    """Return stored values with their texts. An empty value gets the text of `empty`."""
+    return [(value, label(kind, value or empty)) for value in values]
 
 
 def of_scripts() -> dict[str, catalogue.Entry]:

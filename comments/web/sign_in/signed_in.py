@@ -141,7 +141,7 @@ def protect(blueprint: flask.Blueprint) -> None:
     """Add the checks, headers, error pages and template functions to the pages of a blueprint."""
     blueprint.before_request(_admit)
     blueprint.after_request(_close)
-    blueprint.register_error_handler(Exception, _refusal)
+    blueprint.register_error_handler(Exception, refuse)
     blueprint.context_processor(_template_values)
 
 
@@ -193,6 +193,7 @@ def _template_values() -> dict[str, object]:
         "label": labels.label,
         "moment": labels.moment,
         "day": labels.day,
+        "choices": labels.choices,
         "number": labels.number,
         "time_left": labels.time_left,
         "script_texts": labels.of_scripts,
@@ -261,7 +262,7 @@ def _close(response: flask.Response) -> flask.Response:
     return response
 
 
-def _refusal(error: Exception) -> flask.Response:
+def refuse(error: Exception) -> flask.Response:
     """Show an error as a page, or the sign-in page if the request requires a session."""
     if isinstance(error, NotSignedIn) and flask.request.method in _READS:
         # Browsers do not send SameSite=Strict cookies when they follow a link from another site.

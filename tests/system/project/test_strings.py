@@ -69,8 +69,8 @@ TECHNICAL = {
     "Flatthread",
 }  # fmt: skip
 
-# The function that returns the text for a stored value: `label("admin.status", status)`.
-LABEL = "label"
+# The functions that return texts for stored values: `label("admin.status", status)`.
+LABELS = {"choices", "label"}
 
 SURFACES = catalogue.ENGLISH.entries
 TEXTS = {
@@ -137,9 +137,9 @@ def _uses_in_templates() -> Iterator[Use]:
             given = None
             if call.dyn_kwargs is None and name == "t":
                 given = frozenset(each.key for each in call.kwargs)
-            for key, is_prefix in _template_keys(call.args[0]) if name in {"t", LABEL} else ():
+            for key, is_prefix in _template_keys(call.args[0]) if name in {"t", *LABELS} else ():
                 use = Use(place, key, given, is_prefix)
-                yield _of_stored_value(use) if name == LABEL else use
+                yield _of_stored_value(use) if name in LABELS else use
 
 
 def _template_keys(node: nodes.Expr) -> Iterator[tuple[str, bool]]:
@@ -331,9 +331,9 @@ def _uses_in_python() -> Iterator[Use]:
 
 def _use_in_call(call: ast.Call) -> Use | None:
     use = _key(call.args[0])
-    if use is None or _called(call) not in {"t", "text", "fill", LABEL}:
+    if use is None or _called(call) not in {"t", "text", "fill", *LABELS}:
         return None
-    if _called(call) == LABEL:
+    if _called(call) in LABELS:
         return _of_stored_value(use)
     is_known = _called(call) != "fill" and all(each.arg for each in call.keywords)
     given = frozenset(str(each.arg) for each in call.keywords if each.arg)

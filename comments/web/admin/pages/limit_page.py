@@ -98,3 +98,6 @@ def change_budget(site_id: str) -> flask.Response:
         visit.site.id, budget=given, noted=site_visit.audit_entry(visit, sent.reason)
     )
     return site_visit.redirect_with_notice(visit, "limits", "saved-budget")
+
+
+site_visit.show_again(blueprint, show)

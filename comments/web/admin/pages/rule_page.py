@@ -98,3 +98,6 @@ def _rule(sent: admin_queries.RuleForm, book: rulebook.Rulebook) -> rules.Rule:
         **sent.numbers("links", "approved_under", "repeated", "younger_than", empty=None),
         **sent.boxes("is_on"),
     )
+
+
+site_visit.show_again(blueprint, show)

@@ -104,3 +104,6 @@ def change_options(site_id: str) -> flask.Response:
     if not given.get("moderation", True):
         moderation_sessions.end_all(visit.site.id)
     return site_visit.redirect_with_notice(visit, "settings", "saved-options")
+
+
+site_visit.show_again(blueprint, show)

@@ -71,11 +71,11 @@ def add_origin(site_id: str) -> flask.Response:
 
 @blueprint.post("/start/done")
 def finish(site_id: str) -> flask.Response:
-    """Finish the setup, and redirect to the comments."""
+    """Finish the setup, and say what to do next."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     forms.read(parameters.NoForm)
     site_setup.finish(visit.site.id)
-    return site_visit.redirect_with_notice(visit, "queue", "")
+    return site_visit.redirect_with_notice(visit, "start", "ready")
 
 
 class _State(msgspec.Struct, frozen=True):
