@@ -12,7 +12,8 @@ ends all sessions and tokens of the account
 (test_accounts.py::test_a_role_is_held_until_it_is_revoked_and_a_change_ends_sessions).
 
 `staff` is true if and only if the account has a grant. Only authorized people can give grants,
-through `invitations` or the command line.
+through `invitations`, the admin console or the command line. The last owner of the service keeps
+that role; only an erasure (`personal_data`) removes the account anyway.
 """
 
 import contextlib
@@ -241,6 +242,7 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
 
     Raises:
         errors.NotFound: the account does not exist.
+        errors.Conflict: the account is the last owner of the service, and would lose that role.
     """
 
     def apply(row: account_rows.AccountRow) -> None:
@@ -254,8 +256,7 @@ def add_grants(
 ) -> None:
     """Add grants to a row in place of those for `instead_of`. The caller stores the row."""
     kept = [grant for grant in _grants(row.grants) if grant.site != instead_of]
-    texts = [_text(grant) for grant in dict.fromkeys((*kept, *grants))]
-    row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())
+    _set_grants(row, (*kept, *grants))
 
 
 def renew(account: str, secret: str) -> bool:
@@ -354,6 +355,17 @@ def leave(identity: str) -> int:
     return 1
 
 
+def dismiss(account: str) -> None:
+    """Take all roles from an account and delete it (`remove`).
+
+    Raises:
+        errors.NotFound: the account does not exist.
+        errors.Conflict: the account is the last owner of the service.
+    """
+    change(account, lambda row: _set_grants(row, ()))
+    remove(account)
+
+
 def address_of(account: Account, secret: str, *, now: datetime) -> str:
     """Return an account's mail address, or "" if it has none.
 
@@ -417,6 +429,29 @@ def change(account: str, apply: Callable[[account_rows.AccountRow], None]) -> Ac
         return record(row)
 
     return transactions.transaction(body)
+
+
+def _set_grants(row: account_rows.AccountRow, grants: Iterable[roles.Grant]) -> None:
+    """Replace a row's grants. The caller stores the row in the same transaction.
+
+    Raises:
+        errors.Conflict: the service would lose its last owner.
+    """
+    was_owner = _is_service_owner(row)
+    texts = [_text(grant) for grant in dict.fromkeys(grants)]
+    row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())
+    if was_owner and not _is_service_owner(row):
+        # The transaction reads the other owners, so two owners cannot remove each other at once.
+        ids = reads.names("Account", [("staff", "=", True)])
+        keys = [account_rows.account_key(other) for other in ids if other != row.key.id()]
+        if not any(
+            other is not None and _is_service_owner(other) for other in reads.get_multi(keys)
+        ):
+            raise errors.Conflict("last-owner")
+
+
+def _is_service_owner(row: account_rows.AccountRow) -> bool:
+    return roles.has(_grants(row.grants), roles.Role.OWNER, roles.SERVICE)
 
 
 def _seal(address: str, secret: str, now: datetime) -> str:

@@ -162,6 +162,17 @@ def _invitation(_world: AllRoles) -> dict[str, str]:
     return {"token": account_holders.invite(grant, now=datetime.now(UTC))}
 
 
+def _pending(_world: AllRoles) -> dict[str, str]:
+    grant, now = roles.Grant(roles.Role.MODERATOR, "club"), datetime.now(UTC)
+    account_holders.invite(grant, now=now)
+    return {"id": invitations.list_pending(secret=SECRET, now=now)[-1].id}
+
+
+def _colleague(_world: AllRoles) -> dict[str, str]:
+    grant = roles.Grant(roles.Role.MODERATOR, "club")
+    return {"id": account_holders.account(f"n{accounts.new_id()}", grant).id}
+
+
 def _new_account(service: AllRoles) -> dict[str, str]:
     token = _invitation(service)["token"]
     return {"token": token, "name": "New", "login": f"n{accounts.new_id()}", "password": PASSWORD}
@@ -381,6 +392,7 @@ ROWS = [
 # Only a site's staff may open its console; everyone else gets 404.
 DESK = "/admin/sites/<site:site_id>"
 AT_DESK = {"moderator": 200, "owner": 200, "elsewhere": 404}
+TEAM = {"owner": 200, "elsewhere": 403, "moderator": 403}
 DECIDE = {**AT_DESK, "nobody": 403, "guest": 403, "author": 403, "other": 403}
 SETTLE = {**DECIDE, "moderator": 303, "owner": 303}
 ROWS += [
@@ -471,6 +483,14 @@ ROWS += [
     Row("GET", f"{DESK}/export", {**AT_DESK, "moderator": 403}, 303),
     Row("GET", f"{DESK}/imports/status", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/turnstile", {**DECIDE, "moderator": 403}, 403, form={"act": "remove"}),
+    Row("GET", "/admin/people", TEAM, 303),
+    Row("POST", "/admin/people/invite", {"owner": 200}, 403,
+        form={"current": PASSWORD, "role": "moderator", "site": "demo"}),
+    Row("POST", "/admin/people/withdraw", {"owner": 303}, 403, form={}, made=_pending),
+    Row("GET", "/admin/people/account", TEAM, 303, made=_colleague),
+    Row("POST", "/admin/people/account", {"owner": 303}, 403,
+        form={"current": PASSWORD, "act": "sign-out", "role": "owner", "site": "demo"},
+        made=_colleague),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
     Row("POST", "/admin/health/check", {"owner": 200}, 403, form={}),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),

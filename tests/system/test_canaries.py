@@ -207,8 +207,8 @@ def test_no_file_of_the_widget_contains_data_of_the_service(planted: Planted) ->
         assert client.get(f"/widget/{name}.map").status_code == 404
 
 
-# Data that moderators are meant to see. Owners' pages also show the owner and the site's
-# recipients.
+# Data that moderators are meant to see. Owners' pages also show the owner, the site's recipients,
+# and the hosts of invited people's addresses.
 SEEN = {
     f"{each} kept back" for each in ("text", "name", "reason", "rule", "word", "actor", "banned")
 }
@@ -217,6 +217,7 @@ OWNERS = {
     "settings": {"address", "host of the address"},
     "advisers": {"adviser"},
     "connections": {"hook"},
+    "people": {"host of the address", "owner"},
 }
 AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/admin")]
 

@@ -34,7 +34,7 @@ def test_no_change_accepts_an_undefined_field(all_roles: AllRoles, row: Row) -> 
     made = {} if row.made is None else row.made(all_roles)
     row = dataclasses.replace(row, made=(lambda _: made) if made else None)
     stored = store_snapshot.everything(store_snapshot.SESSIONS)
-    own = set(row.json or row.form or ())
+    own = {*(row.json or row.form or ()), *made}
     for field in NEVER if row.json is not None else OF_FORMS:
         if field in own or (field == "id" and "id" in row.query):
             continue

@@ -18,7 +18,9 @@ requires the authenticator's code, unless an operator made the link to remove th
 The attempts to use a reset link are counted in the same way as sign-in attempts.
 """
 
+import contextlib
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -51,6 +53,19 @@ class Invitation(msgspec.Struct, frozen=True):
     grants: tuple[roles.Grant, ...]
     address: str = ""
     first: bool = False
+
+
+class PendingInvitation(NamedTuple):
+    """An invitation that nobody has accepted.
+
+    `address` is the address to which the invitation is bound, shortened so that only people who
+    know it recognize it, or "".
+    """
+
+    id: str
+    grants: tuple[roles.Grant, ...]
+    address: str
+    expires: datetime
 
 
 class Introduced(msgspec.Struct, frozen=True):
@@ -101,6 +116,30 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
     content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address)).decode()
     purpose = one_time_links.LinkPurpose.INVITATION
     return one_time_links.issue(purpose, content, secret, now=now, term=term)
+
+
+def list_pending(*, secret: str, now: datetime) -> list[PendingInvitation]:
+    """List the invitations that can still be accepted, the first to expire first.
+
+    Invitations from releases that did not index the purpose of tickets are not listed.
+    """
+    awaiting = []
+    for made in one_time_links.list_unused(one_time_links.LinkPurpose.INVITATION, now=now):
+        # An address that cannot be decrypted belongs to an invitation that no longer works.
+        with contextlib.suppress(errors.BadLink):
+            invitation = _decode(made.content, secret, now)
+            shown = mail_addresses.shorten(invitation.address)
+            awaiting.append(PendingInvitation(made.id, invitation.grants, shown, made.expires))
+    return awaiting
+
+
+def withdraw(invitation: str) -> None:
+    """Delete the invitation with this id, so that nobody can accept it.
+
+    Raises:
+        errors.BadLink: there is no such invitation, or it was accepted.
+    """
+    one_time_links.withdraw(invitation, one_time_links.LinkPurpose.INVITATION)
 
 
 def link(base: str, page: str, token: str) -> str:
@@ -315,11 +354,20 @@ def _invitation_writes(
     content, used = one_time_links.use_writes(
         token, one_time_links.LinkPurpose.INVITATION, attempt, secret, now=now
     )
+    return _decode(content, secret, now), used
+
+
+def _decode(content: str, secret: str, now: datetime) -> Invitation:
+    """Decode the content of an invitation's ticket, and decrypt its address.
+
+    Raises:
+        errors.BadLink: the address was encrypted under a different secret.
+    """
     invitation = decoders.json(Invitation).decode(content)
     if not invitation.address:
-        return invitation, used
+        return invitation
     address = encryption.unseal(invitation.address, _BOUND, secret, now=now)
-    return msgspec.structs.replace(invitation, address=address), used
+    return msgspec.structs.replace(invitation, address=address)
 
 
 def _is_first_owner(invitation: Invitation, account: str) -> bool:

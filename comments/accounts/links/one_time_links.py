@@ -16,6 +16,7 @@ import enum
 import re
 import secrets
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from comments import errors
 from comments.domain.crypto import keyed_hashes
@@ -26,6 +27,7 @@ _OWNER = "accounts"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 # The number of expired links that each new link deletes.
 _SWEPT = 5
+_MOST_LISTED = 200
 
 
 class LinkPurpose(enum.StrEnum):
@@ -39,6 +41,14 @@ class LinkPurpose(enum.StrEnum):
     WINDOW_CODE = "voucher"
     CONFIRMATION = "confirmation"
     MODERATION = "moderation"
+
+
+class UnusedLink(NamedTuple):
+    """A ticket that nobody has used. The token cannot be derived from `id`, which is a digest."""
+
+    id: str
+    content: str
+    expires: datetime
 
 
 def new_token() -> str:
@@ -122,6 +132,34 @@ def content_of(token: str, secret: str) -> str | None:
     """Return the content of a token's link, used or not, or None if there is no link."""
     row = _row(token, secret)
     return None if row is None else str(row.content)
+
+
+def list_unused(purpose: LinkPurpose, *, now: datetime) -> list[UnusedLink]:
+    """List the valid tickets for a purpose, the first to expire first; at most `_MOST_LISTED`."""
+    names = reads.names("Ticket", [("purpose", "=", purpose)], limit=_MOST_LISTED)
+    rows = reads.get_multi([account_rows.link_key(name) for name in names])
+    links = [
+        UnusedLink(row.key.id(), row.content, row.expires)
+        for row in rows
+        if row is not None and not row.used and now < row.expires
+    ]
+    return sorted(links, key=lambda link: link.expires)
+
+
+def withdraw(link: str, purpose: LinkPurpose) -> None:
+    """Delete an unused ticket with this id (`UnusedLink.id`).
+
+    Raises:
+        errors.BadLink: there is no such ticket for this purpose, or it was used.
+    """
+
+    def body() -> None:
+        row = reads.get(account_rows.link_key(link)) if link else None
+        if row is None or row.purpose != purpose or row.used:
+            raise errors.BadLink
+        transactions.apply(ownership.Writes(_OWNER, delete=(row.key,)))
+
+    transactions.transaction(body)
 
 
 def content_writes(token: str, content: str, secret: str) -> ownership.Writes:

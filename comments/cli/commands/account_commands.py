@@ -1,4 +1,4 @@
-"""Manage accounts of owners and moderators: `account invite|add|list|role|reset|remove`.
+"""Manage accounts of owners and moderators: `account invite|add|list|role|...`.
 
 An operator who can run commands can change anything in the store, so the commands check no
 permissions. The commands create the first owner and restore access for people who have lost it. The
@@ -77,6 +77,23 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
     invitation = invitations.Invitation((_grant(role, site, service=is_service),), mail)
     token = invitations.invite(invitation, secret=console.settings().secret, now=datetime.now(UTC))
     click.echo(invitations.link(base, "admin/welcome", token))
+
+
+@account.command("invitations")
+def _invitations() -> None:
+    """List pending invitations, one per line: id, expiry, roles, and the address, shortened."""
+    now = datetime.now(UTC)
+    for made in invitations.list_pending(secret=console.settings().secret, now=now):
+        held = ", ".join(map(_grant_text, made.grants))
+        click.echo(f"{made.id}\t{made.expires:%Y-%m-%dT%H:%M:%SZ}\t{held}\t{made.address or '-'}")
+
+
+@account.command("withdraw")
+@click.argument("invitation", metavar="ID")
+def _withdraw(invitation: str) -> None:
+    """Withdraw a pending invitation, whose ID is listed by `account invitations`."""
+    invitations.withdraw(invitation)
+    click.echo("Withdrew the invitation.")
 
 
 @account.command("add")
@@ -165,11 +182,22 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
     click.echo(invitations.link(base, "admin/reset", token))
 
 
+@account.command("sign-out")
+@click.argument("login", metavar="NAME")
+def _sign_out(login: str) -> None:
+    """End all sessions of an account. NAME is a sign-in name, a mail address or an account id."""
+    accounts.end_sessions(_named_account(login).id)
+    click.echo(f"Ended all sessions of {login}.")
+
+
 @account.command("remove")
 @click.argument("login", metavar="NAME")
 def _remove(login: str) -> None:
-    """Delete an account and end its sessions. The account's comments stay."""
-    accounts.remove(_named_account(login).id)
+    """Delete an account and end its sessions. The account's comments stay.
+
+    The last owner of the service cannot be removed.
+    """
+    accounts.dismiss(_named_account(login).id)
     click.echo(f"Removed account {login}.")
 
 

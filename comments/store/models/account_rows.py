@@ -63,7 +63,7 @@ class TicketRow(schema.StoredRow):
     `used` identifies the attempt that used the link.
     """
 
-    purpose = schema.text(required=True)
+    purpose = schema.string(required=True)
     content = schema.text(default="")
     expires = schema.time()
     used = schema.text(default="")

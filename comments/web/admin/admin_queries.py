@@ -18,6 +18,7 @@ ANY = "any"
 _NUMBER = re.compile("[0-9]+")
 StatusFilter = Literal["pending", "approved", "spam", "rejected", "hidden", "shadowed", "any"]
 Box = Literal["", "on"]
+GrantedRole = Literal["moderator", "owner"]
 TextLine = Annotated[str, msgspec.Meta(max_length=30_000)]
 Words = Annotated[str, msgspec.Meta(max_length=review_queue.LONGEST_TEXT)]
 
@@ -309,6 +310,43 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     act: Literal["revive", "drop"]
     id: Typed
+
+
+class InvitationForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An invitation: the role, its site or `roles.SERVICE`, and the only address that can accept.
+
+    `current` is the password of the owner who invites.
+    """
+
+    current: Typed
+    role: GrantedRole
+    site: Typed
+    email: Typed = ""
+
+
+class WithdrawalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The id of a pending invitation to withdraw."""
+
+    id: Typed
+
+
+class PersonQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The id of an account."""
+
+    id: Typed = ""
+
+
+class PersonForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of an account by an owner, who confirms the change with their own password.
+
+    `role` and `site` apply only to the act "role"; the role "none" removes the role on the site.
+    """
+
+    id: Typed
+    current: Typed
+    act: Literal["role", "sign-out", "reset", "reset-all", "remove"]
+    role: GrantedRole | Literal["none"] = "none"
+    site: Typed = ""
 
 
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

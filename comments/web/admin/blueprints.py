@@ -23,6 +23,7 @@ from comments.web.admin.pages import (
     connection_page,
     health_page,
     limit_page,
+    people_page,
     queue_page,
     rule_page,
     settings_page,
@@ -52,4 +53,5 @@ BLUEPRINTS = (
     statistics_page.blueprint,
     audit_log_page.blueprint,
     health_page.blueprint,
+    people_page.blueprint,
 )

@@ -1,5 +1,6 @@
 """Each identity belongs to one account, and the store contains no readable secret."""
 
+import concurrent.futures
 import threading
 from datetime import timedelta
 
@@ -156,6 +157,30 @@ def test_a_service_that_had_an_owner_never_gets_a_first_owner_again(
     assert accounts.is_owned()
     with pytest.raises(errors.Conflict, match="owner-exists"):
         account_holders.accept(two, "bob")
+
+
+def test_of_two_owners_who_remove_each_other_one_stays(store: connection.Store) -> None:
+    owners = [account_holders.account(login, OWNER) for login in ("ann", "bob")]
+    start = threading.Barrier(2)
+
+    def dismiss(account: str) -> bool:
+        start.wait()
+        try:
+            with store.context():
+                accounts.dismiss(account)
+        except errors.Conflict:
+            return False
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(dismiss, [owner.id for owner in owners]))
+    assert sorted(outcomes) == [False, True]
+    (left,) = accounts.staff()
+    with pytest.raises(errors.Conflict, match="last-owner"):
+        accounts.grant(left.id, None, roles.SERVICE)
+    accounts.grant(left.id, roles.Role.MODERATOR, "demo")
+    account_holders.account("cat", OWNER)
+    accounts.grant(left.id, None, roles.SERVICE)
 
 
 def test_a_failing_store_never_reports_that_there_is_no_owner(

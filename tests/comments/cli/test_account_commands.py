@@ -9,12 +9,13 @@ import flask
 import pytest
 
 from comments import errors
-from comments.accounts import accounts
+from comments.accounts import accounts, sessions
 from comments.accounts.links import invitations
 from comments.accounts.passwords import credentials, totp
 from comments.store import connection
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
+from tests.support.prepared_stores import NOW
 
 Run = Callable[..., click.testing.Result]
 
@@ -73,6 +74,8 @@ def test_an_invitation_grants_the_role_it_names(
         (("role", "nobody", "owner", "--service"), "There is no account nobody."),
         (("reset", "nobody"), "There is no account nobody."),
         (("remove", "nobody"), "There is no account nobody."),
+        (("sign-out", "nobody"), "There is no account nobody."),
+        (("withdraw", "nothing"), "not valid"),
     ],
 )
 def test_an_invalid_request_is_refused_in_one_line(
@@ -108,6 +111,8 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     assert run("role", "ann", "moderator", "--site", "demo").output == (
         "Roles of ann: owner of the service, moderator of demo.\n"
     )
+    with open_store.context():
+        boss = account_holders.account("boss", OWNER)  # The service keeps an owner
     assert run("role", "ann", "none", "--service").output == "Roles of ann: moderator of demo.\n"
     token = _token(run, "reset", "ann", page="reset")
     with open_store.context():
@@ -120,10 +125,36 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     _reset_of_both(run, open_store)
     assert run("role", "ann", "none", "--site", "demo").output == "Roles of ann: none.\n"
     assert "has no role" in run("reset", "ann").output
-    assert run("list").output == ""
+    assert run("list").output == f"{boss.id}\tboss\tBoss\towner of the service\n"
     assert run("remove", made.id).output == f"Removed account {made.id}.\n"
     with open_store.context():
         assert accounts.get(made.id) is None
+
+
+def test_a_pending_invitation_is_listed_and_withdrawn(
+    run: Run, open_store: connection.Store
+) -> None:
+    token = _token(run, "invite", "--owner", "--mail", "ann@example.org")
+    invitation, _, held, address = run("invitations").output.strip().split("\t")
+    assert (held, address) == ("owner of the service", "a…@example.org")
+    assert run("withdraw", invitation).exit_code == 0
+    assert run("invitations").output == ""
+    with open_store.context(), pytest.raises(errors.BadLink):
+        account_holders.accept(token, now=account_holders.here())
+
+
+def test_the_last_owner_keeps_the_account_and_the_role(
+    run: Run, open_store: connection.Store
+) -> None:
+    run("add", "ann", "--role", "owner", "--service", typed=_typed())
+    for arguments in (("remove", "ann"), ("role", "ann", "none", "--service")):
+        refused = run(*arguments)
+        assert refused.exit_code == 1
+        assert "last owner" in refused.output
+    with open_store.context():
+        session = account_holders.sign_in("ann")
+        assert run("sign-out", "ann").exit_code == 0
+        assert sessions.find(session.token, SECRET, now=NOW) is None
 
 
 def _reset_of_both(run: Run, open_store: connection.Store) -> None:

@@ -42,6 +42,12 @@ def canonical_or_stored(text: str) -> str:
     return text
 
 
+def shorten(address: str) -> str:
+    """Return the first character and the domain of an address; "" if there is no address."""
+    local, at, domain = address.partition("@")
+    return f"{local[:1]}…{at}{domain}" if address else ""
+
+
 def mailbox(address: str) -> str:
     """Return the mailbox of an address for rate limits, so that each recipient has one limit.
 

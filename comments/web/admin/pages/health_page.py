@@ -13,7 +13,7 @@ from comments.events import dead_letters
 from comments.upkeep import service_checks
 from comments.web.admin import admin_queries
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
 
@@ -39,6 +39,7 @@ def show() -> flask.Response:
 def check() -> flask.Response:
     """Show all findings, including those about mail and the address."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
+    forms.read(parameters.NoForm)
     return _page("", connects=True)
 
 

@@ -1,0 +1,192 @@
+"""The owners and moderators of the service, for owners of the service: invitations and accounts.
+
+The pages do the same as the command `account`. An owner confirms every change, except the
+withdrawal of an invitation, with their own password: an abandoned session must not be enough to
+make somebody an owner. A link is shown once, in the response to the form that created it.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.accounts import accounts
+from comments.accounts.links import invitations
+from comments.accounts.passwords import password_login
+from comments.domain.moderation import roles
+from comments.sites import site_settings
+from comments.web.admin import admin_queries
+from comments.web.http import context
+from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+from comments.web.sign_in import account_pages, signed_in
+
+blueprint = flask.Blueprint("people", __name__, url_prefix="/admin/people")
+signed_in.protect(blueprint)
+
+_REFUSED = (errors.BadInput, errors.Conflict, errors.NotFound, password_login.Wrong)
+
+
+@blueprint.get("")
+def show() -> flask.Response:
+    """List the accounts with a role, and the pending invitations."""
+    _require_owner()
+    query_strings.read(admin_queries.EmptyQuery)
+    return _list_page()
+
+
+@blueprint.post("/invite")
+def invite() -> flask.Response:
+    """Create an invitation, and show its link."""
+    owner, sent = _require_owner(), forms.read(admin_queries.InvitationForm)
+    try:
+        account_pages.check_password(owner, sent.current)
+        grant = roles.Grant(roles.Role(sent.role), _known_site(sent.site))
+        invitation = invitations.Invitation((grant,), sent.email.strip())
+        token = invitations.invite(invitation, secret=_secret(), now=datetime.now(UTC))
+    except _REFUSED as error:
+        return _list_page(error, sent)
+    return _link_page("admin/welcome", token, "invited")
+
+
+@blueprint.post("/withdraw")
+def withdraw() -> flask.Response:
+    """Withdraw a pending invitation."""
+    _require_owner()
+    invitations.withdraw(forms.read(admin_queries.WithdrawalForm).id)
+    return signed_in.redirect_to("admin/people#withdrawn")
+
+
+@blueprint.get("/account")
+def show_person() -> flask.Response:
+    """Show one account, with forms to change its role and its access."""
+    _require_owner()
+    return _person_page(_member(query_strings.read(admin_queries.PersonQuery).id))
+
+
+@blueprint.post("/account")
+def change_person() -> flask.Response:
+    """Change an account's role, end its sessions, create a reset link, or remove the account."""
+    owner, sent = _require_owner(), forms.read(admin_queries.PersonForm)
+    person = _member(sent.id)
+    try:
+        account_pages.check_password(owner, sent.current)
+        return _ACTS[sent.act](person, sent)
+    except _REFUSED as error:
+        return _person_page(person, error)
+
+
+def _change_role(person: accounts.Account, sent: admin_queries.PersonForm) -> flask.Response:
+    role = None if sent.role == "none" else roles.Role(sent.role)
+    # A role on a site that no longer exists can be removed.
+    held = {grant.site for grant in person.grants}
+    site = sent.site if sent.site in held else _known_site(sent.site)
+    changed = accounts.grant(person.id, role, site)
+    return (
+        _redirect_to(person, "saved") if changed.grants else signed_in.redirect_to("admin/people")
+    )
+
+
+def _end_sessions(person: accounts.Account, _sent: admin_queries.PersonForm) -> flask.Response:
+    accounts.end_sessions(person.id)
+    return _redirect_to(person, "ended")
+
+
+def _reset(person: accounts.Account, sent: admin_queries.PersonForm) -> flask.Response:
+    token = invitations.issue_reset(
+        person,
+        secret=_secret(),
+        now=datetime.now(UTC),
+        removes_second_factor=sent.act == "reset-all",
+    )
+    return _link_page("admin/reset", token, sent.act, person.name)
+
+
+def _remove(person: accounts.Account, _sent: admin_queries.PersonForm) -> flask.Response:
+    accounts.dismiss(person.id)
+    return signed_in.redirect_to("admin/people#removed")
+
+
+_ACTS: dict[str, Callable[[accounts.Account, admin_queries.PersonForm], flask.Response]] = {
+    "role": _change_role,
+    "sign-out": _end_sessions,
+    "reset": _reset,
+    "reset-all": _reset,
+    "remove": _remove,
+}
+
+
+def _require_owner() -> accounts.Account:
+    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
+
+
+def _member(account_id: str) -> accounts.Account:
+    """Return the account with this id, which has a role.
+
+    Raises:
+        errors.NotFound: there is no such account, or it has no role.
+    """
+    person = accounts.get(account_id)
+    if person is None or not person.grants:
+        raise errors.NotFound("account", account_id)
+    return person
+
+
+def _known_site(site: str) -> str:
+    """Return a site's id or `roles.SERVICE`.
+
+    Raises:
+        errors.NotFound: the site does not exist.
+    """
+    return site if site == roles.SERVICE else site_settings.get(site).id
+
+
+def _list_page(
+    error: errors.FlatthreadError | None = None, sent: admin_queries.InvitationForm | None = None
+) -> flask.Response:
+    return signed_in.page(
+        "admin/people.html",
+        status=200 if error is None else signed_in.status_of(error),
+        problem="" if error is None else labels.problem(error),
+        sent=sent,
+        people=accounts.staff(),
+        pending=invitations.list_pending(secret=_secret(), now=datetime.now(UTC)),
+        sites=site_settings.names(),
+        service=roles.SERVICE,
+        grant_text=_grant_text,
+    )
+
+
+def _person_page(
+    person: accounts.Account, error: errors.FlatthreadError | None = None
+) -> flask.Response:
+    return signed_in.page(
+        "admin/person.html",
+        status=200 if error is None else signed_in.status_of(error),
+        problem="" if error is None else labels.problem(error),
+        person=person,
+        sites=sorted({*site_settings.names(), *(grant.site for grant in person.grants)}),
+        service=roles.SERVICE,
+        grant_text=_grant_text,
+    )
+
+
+def _link_page(path: str, token: str, kind: str, name: str = "") -> flask.Response:
+    link = invitations.link(context.service_url(), path, token)
+    return signed_in.page("admin/person_link.html", link=link, kind=kind, name=name)
+
+
+def _redirect_to(person: accounts.Account, said: str) -> flask.Response:
+    return signed_in.redirect_to(f"admin/people/account?id={person.id}#{said}")
+
+
+def _grant_text(grant: roles.Grant) -> str:
+    role = labels.label("admin.role", grant.role)
+    if grant.site == roles.SERVICE:
+        return labels.text("admin.people-role-on-service", role=role)
+    return labels.text("admin.people-role-on-site", role=role, site=grant.site)
+
+
+def _secret() -> str:
+    return context.settings().secret
