@@ -105,7 +105,7 @@ def _by_month(
     _print(periods.PeriodNumbers, lambda _: statistics.ReportPage(tuple(months), None), form)
 
 
-def _period(since: datetime | None, until: datetime | None) -> periods.Period:
+def _period(since: datetime | None, until: datetime | None) -> "periods.Period":
     return periods.Period(since.date() if since else date.min, until.date() if until else date.max)
 
 
