@@ -5,7 +5,7 @@ Entry points: `accounts`, `invitations`, `sessions`, `moderation_sessions`, `ema
 package writes Account, Identity, Session, ModerationSession, Ticket, SiteKeys and Providers:
 
     Account   name, sign-in name, encrypted address, password hash, encrypted authenticator secret,
-              roles ("{role} {site}"), epoch
+              hashes of recovery codes, roles ("{role} {site}"), epoch
     Identity  "{provider}:{subject}" -> account
     Session   a child of its account: epoch, created, seen
     ModerationSession  a child of its account: site, origin, epoch, created, seen

@@ -43,7 +43,8 @@ _TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 class Account(msgspec.Struct, frozen=True):
     """The account of a person who signs in. Only `id` and `name` may be shown to others.
 
-    `address` is encrypted; `address_of` decrypts it.
+    `address` is encrypted; `address_of` decrypts it. `recovery_codes` is the number of unused
+    recovery codes.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Account(msgspec.Struct, frozen=True):
     grants: tuple[roles.Grant, ...]
     has_password: bool
     has_totp: bool
+    recovery_codes: int
     address: str
     epoch: str
     created: datetime
@@ -98,6 +100,7 @@ def record(row: account_rows.AccountRow) -> Account:
         grants=_grants(row.grants),
         has_password=bool(row.password),
         has_totp=bool(row.totp),
+        recovery_codes=sum(map(bool, row.recovery)),
         address=row.address,
         epoch=row.epoch,
         created=row.created,

@@ -123,14 +123,25 @@ def test_an_authenticator_is_set_up_and_required(
     page.get_by_label("Code that the app shows").fill(totp.code(key, step))
     page.get_by_label("Current password").nth(1).fill(PASSWORD)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+    expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+    expect(page.get_by_role("listitem")).to_have_count(10)
+    recovery = page.get_by_role("listitem").last.inner_text()
+    page.get_by_role("link", name="I have saved the codes").click()
+    expect(page.get_by_text("You have 10 unused recovery codes.")).to_be_visible()
     with open_store.context():
         assert accounts.by_text("ann", SECRET).has_totp
 
-    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Sign out", exact=True).click()
     page.get_by_label("Name or e-mail address").fill("ann")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_label("Code from your authenticator app").fill(totp.code(key, step + 1))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    page.get_by_label("Name or e-mail address").fill("ann")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Code from your authenticator app").fill(recovery)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
 

@@ -385,6 +385,9 @@ ROWS = [
     # secret.
     Row("POST", "/admin/account/authenticator", dict.fromkeys(STAFF, 400), 403,
         form={"current": PASSWORD, "key": "x", "code": "0"}),
+    # No account has an authenticator.
+    Row("POST", "/admin/account/recovery", dict.fromkeys(STAFF, 409), 403,
+        form={"current": PASSWORD}),
     Row("POST", "/admin/account/moderation/end", ACTS, 403, form={"session": "a" * 26}),
     Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
 ]  # fmt: skip

@@ -340,7 +340,7 @@ def _prove(
         errors.BadInput: the code is wrong.
     """
     if reset.removes_second_factor:
-        row.populate(totp="", totp_step=0)
+        row.populate(totp="", totp_step=0, recovery=[])
         return
     try:
         password_login.use_code(row, code, secret, now)

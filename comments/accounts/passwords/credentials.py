@@ -1,7 +1,9 @@
-"""Change an account's credentials: password, authenticator, reset link."""
+"""Change an account's credentials: password, authenticator, recovery codes, reset link."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from comments import errors
 from comments.accounts import accounts
 from comments.accounts.passwords import hashing
 from comments.store.models import account_rows
@@ -21,8 +23,18 @@ def set_password(account: str, password: str) -> accounts.Account:
     return accounts.change(account, apply)
 
 
-def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -> accounts.Account:
-    """Set an authenticator's secret and last used step. An empty `key` removes the authenticator.
+def set_totp(
+    account: str,
+    key: str,
+    step: int,
+    *,
+    secret: str,
+    now: datetime,
+    recovery: Sequence[str] = (),
+) -> accounts.Account:
+    """Set an authenticator's secret, its last used step and the hashes of its recovery codes.
+
+    An empty `key` removes the authenticator.
 
     Raises:
         errors.NotFound: the account does not exist.
@@ -31,7 +43,24 @@ def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -
     def apply(row: account_rows.AccountRow) -> None:
         row.totp = accounts.seal_totp(key, secret, now) if key else ""
         row.totp_step = step
+        row.recovery = list(recovery)
         row.epoch = accounts.new_epoch()
+
+    return accounts.change(account, apply)
+
+
+def set_recovery_codes(account: str, recovery: Sequence[str]) -> accounts.Account:
+    """Replace the hashes of the recovery codes, and end all sessions.
+
+    Raises:
+        errors.NotFound: the account does not exist.
+        errors.Conflict: the account has no authenticator.
+    """
+
+    def apply(row: account_rows.AccountRow) -> None:
+        if not row.totp:
+            raise errors.Conflict("no-authenticator")
+        row.populate(recovery=list(recovery), epoch=accounts.new_epoch())
 
     return accounts.change(account, apply)
 

@@ -7,8 +7,8 @@ Invariant: An unknown name causes the same lookups, the same hashing and the sam
 wrong password (test_sessions.py::test_a_wrong_name_and_a_wrong_password_are_indistinguishable).
 
 Attempts are counted in the store before any credential is checked. The count covers all processes
-and includes unknown names. An authenticator code is valid once: the transaction that begins the
-session stores the code's step.
+and includes unknown names. An authenticator code and a recovery code are each valid once: the
+transaction that begins the session notes the use.
 """
 
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from comments import errors
 from comments.accounts import accounts, identities, sessions
-from comments.accounts.passwords import hashing, totp
+from comments.accounts.passwords import hashing, recovery_codes, totp
 from comments.limits import rate_limits
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
@@ -127,17 +127,24 @@ def _begin(
 
 
 def use_code(row: account_rows.AccountRow, code: str, secret: str, now: datetime) -> None:
-    """Check the code if the account has an authenticator, and set the code's step in the row.
+    """If the account has an authenticator, check the code or recovery code, and note its use.
+
+    The caller stores the row.
 
     Raises:
         Wrong: the code is wrong, or was used already.
     """
     if not row.totp:
         return
+    left = recovery_codes.without(row.recovery, code)
+    if left is not None:
+        row.recovery = left
+        return
     try:
         key = accounts.unseal_totp(row.totp, secret, now)
     except errors.BadLink as error:
-        raise Wrong from error  # Encrypted under a different secret; only a password reset helps
+        # Encrypted under a different secret: only a recovery code or a password reset helps.
+        raise Wrong from error
     step = totp.step_of(key, code, now=now, after=row.totp_step)
     if step is None:
         raise Wrong

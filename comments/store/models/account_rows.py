@@ -12,7 +12,8 @@ class AccountRow(schema.StoredRow):
 
     `grants` contains roles, each as "{role} {site}"; an account with any role is `staff`.
     `identities` contains the key names of this account's Identity rows. `epoch` is random; changing
-    it ends all sessions and tokens. `reset` is the mark of the only valid reset link, or "" if
+    it ends all sessions and tokens. `recovery` contains the hashes of recovery codes, and "" for
+    each used code. `reset` is the mark of the only valid reset link, or "" if
     there is none.
     """
 
@@ -22,6 +23,7 @@ class AccountRow(schema.StoredRow):
     password = schema.text(default="")
     totp = schema.text(default="")
     totp_step = schema.integer(indexed=False, default=0)
+    recovery = schema.texts()
     grants = schema.texts()
     staff = schema.boolean(default=False)
     identities = schema.texts()

@@ -6,7 +6,7 @@ not send fragments, so opening the link does not reveal the key, and the server 
 page for every key. A wrong name and a wrong password get the same response (`password_login`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import flask
@@ -16,7 +16,7 @@ from comments import errors
 from comments.accounts import accounts, first_owner, moderation_sessions, sessions
 from comments.accounts.links import invitations
 from comments.accounts.oidc import linking, providers
-from comments.accounts.passwords import credentials, password_login, totp
+from comments.accounts.passwords import credentials, password_login, recovery_codes, totp
 from comments.web.http import context
 from comments.web.http.decode import forms, parameters
 from comments.web.rendering import labels
@@ -155,14 +155,32 @@ def change_password() -> flask.Response:
 
 @blueprint.post("/account/authenticator")
 def add_authenticator() -> flask.Response:
-    """Enable an authenticator app after checking a code from the app."""
-    sent = forms.read(account_forms.NewAuthenticator)
+    """Enable an authenticator app after checking a code from the app; show the recovery codes."""
+    sent, codes = forms.read(account_forms.NewAuthenticator), recovery_codes.make()
 
     def change(account: str, now: datetime) -> None:
         step = totp.check_first_code(sent.key, sent.code, now=now)
-        credentials.set_totp(account, sent.key, step, secret=_secret(), now=now)
+        credentials.set_totp(
+            account,
+            sent.key,
+            step,
+            secret=_secret(),
+            now=now,
+            recovery=recovery_codes.hash_all(codes),
+        )
 
-    return _change_account(sent.current, change)
+    return _change_account(sent.current, change, codes)
+
+
+@blueprint.post("/account/recovery")
+def renew_recovery_codes() -> flask.Response:
+    """Replace the recovery codes, and show the new ones."""
+    sent, codes = forms.read(account_forms.Confirmed), recovery_codes.make()
+
+    def change(account: str, _now: datetime) -> None:
+        credentials.set_recovery_codes(account, recovery_codes.hash_all(codes))
+
+    return _change_account(sent.current, change, codes)
 
 
 @blueprint.post("/account/authenticator/remove")
@@ -246,15 +264,21 @@ def check_password(account: accounts.Account, password: str) -> None:
     password_login.confirm(account.id, password, network=network, secret=_secret(), now=now)
 
 
-def _change_account(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
-    """Change the signed-in account, after checking its password. Attempts are rate-limited."""
+def _change_account(
+    password: str, change: Callable[[str, datetime], None], codes: Sequence[str] = ()
+) -> flask.Response:
+    """Change the signed-in account, after checking its password. Attempts are rate-limited.
+
+    Afterwards, show new recovery codes if there are any, which is the only time that they are
+    shown, or else the home page.
+    """
     account, now = signed_in.require_account(), datetime.now(UTC)
     try:
         check_password(account, password)
         change(account.id, now)
     except (errors.BadInput, password_login.Wrong) as error:
         return account_page(account, error)
-    return _renew_session(account.id, now)
+    return _renew_session(account.id, now, codes)
 
 
 def _qr_code(address: str) -> markupsafe.Markup:
@@ -265,10 +289,14 @@ def _qr_code(address: str) -> markupsafe.Markup:
     return markupsafe.Markup(code.svg_inline(omitsize=True))  # noqa: S704 - has no text
 
 
-def _renew_session(account: str, now: datetime) -> flask.Response:
-    """Redirect home with a new session, because the change ended all of the account's sessions."""
+def _renew_session(account: str, now: datetime, codes: Sequence[str] = ()) -> flask.Response:
+    """Begin a new session, because the change ended all of the account's sessions."""
     session = sessions.begin(account, _secret(), now=now)
-    return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+    if not codes:
+        return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+    signed_in.use(session)
+    shown = [recovery_codes.in_groups(code) for code in codes]
+    return signed_in.set_cookie(signed_in.page("admin/recovery_codes.html", codes=shown), session)
 
 
 def _welcome_again(error: errors.FlatthreadError, sent: account_forms.Accepted) -> flask.Response:

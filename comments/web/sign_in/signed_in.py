@@ -109,6 +109,11 @@ def require_account() -> accounts.Account:
     return account
 
 
+def use(session: sessions.Session) -> None:
+    """Use a session that has just begun for the rest of this request, such as its forms."""
+    flask.g.session = session
+
+
 def cookie() -> str:
     """Return the session token that the browser sent, which may be invalid, or ""."""
     return flask.request.cookies.get(COOKIE, "")

@@ -166,8 +166,14 @@ def test_an_authenticator_is_set_up_by_its_code_and_required_afterwards(
     assert add(current="not this one", code=code).status_code == 403
     assert add(current=PASSWORD, code=totp.code(key, step + 9)).status_code == 400
     assert add(current=PASSWORD, code=code, key="A" * 31).status_code == 400
-    assert add(current=PASSWORD, code=code).status_code == 303
-    assert "requires a code" in client.get("/admin/account").text
+    shown = add(current=PASSWORD, code=code)
+    assert shown.status_code == 200
+    codes = re.findall(r"\b\d( \d{4}){3}\b", shown.text)
+    assert len(codes) == 10
+    page = client.get("/admin/account").text
+    assert "requires a code" in page
+    assert "10 unused recovery codes" in page
+    assert html_validator.complaints([shown.text, page]) == [[], []]
 
     for wrong in ("", code):  # The code from the setup is used up
         refused = send(browser(app), "/admin/sign-in", login="ann", password=PASSWORD, code=wrong)
@@ -177,3 +183,30 @@ def test_an_authenticator_is_set_up_by_its_code_and_required_afterwards(
     assert send(client, path, form=token_of(client), current="no").status_code == 403
     assert send(client, path, form=token_of(client), current=PASSWORD).status_code == 303
     sign_in(browser(app))
+
+
+def test_new_recovery_codes_are_shown_once_and_sign_in(
+    app: flask.Flask, store: connection.Store
+) -> None:
+    ann, client = account_holders.account("ann", OWNER), browser(app)
+    sign_in(client)
+    path = "/admin/account/recovery"
+    assert send(client, path, form=token_of(client), current=PASSWORD).status_code == 409
+    key = totp.secret()
+    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    client = browser(app)
+    sign_in(client, code=totp.code(key, int(now().timestamp()) // totp.STEP))
+    assert "0 unused recovery codes" in client.get("/admin/account").text
+    assert send(client, path, form=token_of(client), current="no").status_code == 403
+    shown = send(client, path, form=token_of(client), current=PASSWORD)
+    code = re.search(r"<code[^>]*>([\d ]{16})</code>", shown.text)
+    assert code
+    assert shown.headers["Cache-Control"] == "no-store"
+    # The page's own form works, because it belongs to the new session.
+    form = re.search(r'name="form" value="([a-z2-7]{26})"', shown.text)
+    assert form
+    assert code[1] not in client.get("/admin/account").text
+    assert send(client, "/admin/sign-out", form=form[1]).status_code == 303
+    sign_in(browser(app), code=code[1])
+    again = send(browser(app), "/admin/sign-in", login="ann", password=PASSWORD, code=code[1])
+    assert again.status_code == 403
