@@ -178,6 +178,10 @@ def test_on_a_phone_held_comments_are_in_reach(
     assert box(first)["height"] < 160
     for each in first.locator(".ft-button:visible").all():
         assert box(each)["height"] >= TOUCH
+    first.get_by_role("checkbox").check()
+    expect(page.get_by_role("group", name="Selected comments")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    first.get_by_role("checkbox").uncheck()
     queue = page.get_by_role("link", name="Queue")
     assert is_on_screen(queue)
     expect(queue).to_have_text("Queue 3")

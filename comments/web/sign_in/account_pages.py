@@ -203,7 +203,7 @@ def end_moderation() -> flask.Response:
 
 
 def welcome_page(
-    sent: account_forms.Accepted, problem: str = "", *, status: int = 200
+    sent: account_forms.Accepted, problem: str = "", *, status: int = 200, field: str = ""
 ) -> flask.Response:
     """Render the page for an invitation link; after an error, with the sent values and the problem.
 
@@ -217,6 +217,8 @@ def welcome_page(
         status=status,
         problem=problem,
         sent=sent,
+        kept={},
+        refused={"field": field, "said": problem},
         is_owned=is_owned,
         has_account=is_owned or signed_in.current_account() is not None,
     )
@@ -300,7 +302,8 @@ def _renew_session(account: str, now: datetime, codes: Sequence[str] = ()) -> fl
 
 
 def _welcome_again(error: errors.FlatthreadError, sent: account_forms.Accepted) -> flask.Response:
-    return welcome_page(sent, _problem_of_link(error), status=signed_in.status_of(error))
+    said, status = _problem_of_link(error), signed_in.status_of(error)
+    return welcome_page(sent, said, status=status, field=getattr(error, "field", ""))
 
 
 def _problem_of_link(error: errors.FlatthreadError) -> str:
