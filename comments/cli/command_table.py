@@ -76,7 +76,7 @@ _SUMMARIES = {
     "doctor_commands.doctor": (
         "Check the service: settings, store, disk, mail, clock, address and more."
     ),
-    "site_commands.site": "Add, list and change websites.",
+    "site_commands.site": "Add, list, change and delete websites.",
     "thread_commands.thread": "List, show, change and rebuild threads.",
     "import_commands.import_": (
         "Import the comments in a file that another system, or Flatthread, exported."
