@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import flask
 import werkzeug.test
@@ -27,7 +27,7 @@ from comments.domain import records
 from comments.events import backlog
 from comments.limits import usage
 from comments.reading.materialized import directories
-from comments.sites import site_settings
+from comments.sites import site_aliases
 from comments.store import connection
 from comments.store.folder import server_address
 from comments.upkeep import background_worker, cloud_tasks, wiring
@@ -123,10 +123,17 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         app.register_blueprint(blueprint)
     app.register_error_handler(Exception, problems.answer)
     app.after_request(security_headers.add)
+    app.url_value_preprocessor(_resolve_alias)
     served = _inside(store, response_cache.Replays(app.wsgi_app))
     app.wsgi_app = gate.Gate(served, settings)  # type: ignore[method-assign]
     command_table.register(app)
     return app
+
+
+def _resolve_alias(_endpoint: str | None, values: dict[str, Any] | None) -> None:
+    """Replace an alias in a request's path, so that all views get stored ids."""
+    if values and "site_id" in values:
+        values["site_id"] = site_aliases.canonical_id(values["site_id"])
 
 
 def public_url(app: flask.Flask) -> str:
@@ -266,4 +273,4 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
 def _site_in(environ: "WSGIEnvironment") -> str:
     """Return the site in a request's path if this process knows it, else `usage.SERVICE`."""
     match = _SITE.match(environ.get("PATH_INFO", ""))
-    return match[1] if match and site_settings.is_known(match[1]) else usage.SERVICE
+    return (site_aliases.known_id(match[1]) if match else "") or usage.SERVICE

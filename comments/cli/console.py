@@ -150,14 +150,14 @@ def applies() -> str:
 
 
 def site(site_id: str) -> "records.Site":
-    """Return a website.
+    """Return the website with this id or alias.
 
     Raises:
         errors.NotFound: there is no such site.
     """
-    from comments.sites import site_settings
+    from comments.sites import site_aliases, site_settings
 
-    return site_settings.get(site_id)
+    return site_settings.get(site_aliases.canonical_id(site_id))
 
 
 def sites(site_id: str | None = None) -> "list[records.Site]":

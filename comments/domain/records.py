@@ -146,6 +146,7 @@ class Site(msgspec.Struct, frozen=True):
     options: site_options.SiteOptions = site_options.SiteOptions()
     has_providers: bool = False
     title: str = ""
+    alias: str = ""
     deleted: datetime | None = None
     erasing: datetime | None = None
 
@@ -153,6 +154,11 @@ class Site(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """Return the name that people see: the title, or the id if the site has no title."""
         return self.title or self.id
+
+    @property
+    def snippet_id(self) -> str:
+        """Return the id for new snippets: the site's current alias, or the id if there is none."""
+        return self.alias or self.id
 
     @property
     def scheme(self) -> sorthash.Scheme:

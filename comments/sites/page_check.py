@@ -145,7 +145,7 @@ def _faults_of_script(
         yield Finding(Fault.MIXED, source)
     elif source.partition("?")[0] != service + _SCRIPT:
         yield Finding(Fault.OTHER_SERVICE, source)
-    if others := {script.get("data-site", ""), *found.sites} - {"", site.id}:
+    if others := {script.get("data-site", ""), *found.sites} - {"", site.id, site.alias}:
         yield Finding(Fault.OTHER_SITE, min(others))
     if not found.has_element:
         yield Finding(Fault.NO_ELEMENT)

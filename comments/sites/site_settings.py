@@ -109,7 +109,8 @@ def add(
     checked = [web_origins.check(origin) for origin in origins]
 
     def body() -> records.Site:
-        if reads.get(comment_rows.site_key(site_id)) is not None:
+        keys = [comment_rows.site_key(site_id), comment_rows.site_alias_key(site_id)]
+        if any(row is not None for row in reads.get_multi(keys)):
             raise errors.Conflict("site-exists", value=site_id)
         row = comment_rows.SiteRow(
             key=comment_rows.site_key(site_id),

@@ -32,6 +32,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "DeclaredCount": "counters",
     "Event": "outbox",
     "Message": "message_queue",
+    "SiteAlias": "site_aliases",
     "SiteSetup": "site_setup",
     "SiteHooks": "webhook_endpoints",
     "Account": "accounts",

@@ -322,6 +322,7 @@ ERASERS: Mapping[str, Finder] = {
     "Message": _messages,
     "ModerationSession": _with_site("ModerationSession"),
     "Ticket": _links,
+    "SiteAlias": _with_site("SiteAlias"),
     "SiteHooks": _one("SiteHooks"),
     "SiteKeys": _one("SiteKeys"),
     "SiteSetup": _one("SiteSetup"),

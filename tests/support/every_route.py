@@ -444,6 +444,9 @@ ROWS += [
         form={"policy": "off", "close_after": "0", "reports": "3"}),
     Row("POST", f"{DESK}/settings/options", {**SETTLE, "moderator": 403}, 403,
         form={"votes": "on", "website": "on", "guests": "on", "moderation": "on", "live": "60"}),
+    # The site has this name already.
+    Row("POST", f"{DESK}/settings/rename", {**SETTLE, "moderator": 403}, 403,
+        form={"short_name": "demo"}),
     Row("POST", f"{DESK}/settings/origin", {**SETTLE, "moderator": 403}, 403,
         form={"origin": "https://demo.example"}),
     Row("GET", f"{DESK}/settings/delete", {**AT_DESK, "moderator": 403}, 303),

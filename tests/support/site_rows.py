@@ -209,6 +209,9 @@ def _jobs(site: str) -> Rows:
 
 MAKERS: dict[str, Callable[[str], Rows]] = {
     "Site": _sites,
+    "SiteAlias": lambda site: iter(
+        [(comment_rows.site_alias_key(_id("alias", site)), {"site": site})]
+    ),
     "SiteSetup": _of_site(comment_rows.site_setup_key, content="{}"),
     "Thread": _threads,
     "Comment": _comments,

@@ -13,7 +13,7 @@ from comments.domain.ids import site_ids
 from comments.domain.languages import error_texts
 from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
-from comments.sites import site_deletion, site_settings, site_setup
+from comments.sites import site_aliases, site_deletion, site_settings, site_setup
 from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
 
@@ -86,6 +86,19 @@ def _show_site(site_id: str) -> None:
 
 
 _yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
+@site.command("rename")
+@click.argument("site_id", metavar="SITE")
+@click.argument("new", metavar="NEW-ID", callback=_checked_id)
+def _rename_site(site_id: str, new: str) -> None:
+    """Give a website another id for its snippets. The earlier ids remain valid.
+
+    A website can have five ids besides its first one. Commands accept all of them.
+    """
+    website, now = console.site(site_id), datetime.now(UTC)
+    site_aliases.rename(website.id, new, moderation_commands.ACTOR, now=now)
+    click.echo(f"{website.id} is now {new}. Snippets with its earlier ids still work.")
 
 
 @site.command("delete")

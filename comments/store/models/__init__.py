@@ -35,6 +35,7 @@ filters or orders by are indexed, because each indexed property costs an index r
               keys below the comment's key: the voter's id; a keyed hash of the network
     VotesDue  key: comment id
     SiteSetup key: site id
+    SiteAlias key: another id of a site
     SiteHooks key: site id
     Account   key: 128 random bits, base32, lower case
     Identity  key: "{provider}:{subject}", see accounts/identities.py

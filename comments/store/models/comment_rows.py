@@ -42,8 +42,15 @@ class SiteRow(schema.StoredRow):
     has_providers = schema.boolean(indexed=False, default=False)
     created = schema.time(indexed=False)
     title = schema.text(default="")
+    alias = schema.text(default="")
     deleted = schema.time()
     erasing = schema.time(indexed=False)
+
+
+class SiteAliasRow(schema.StoredRow):
+    """Another id of a site. Only `site_aliases` writes this kind."""
+
+    site = schema.string(required=True)
 
 
 class SiteSetupRow(schema.StoredRow):
@@ -172,6 +179,10 @@ class CommentRow(schema.StoredRow):
 
 def site_key(site: str) -> schema.RowKey:
     return schema.RowKey(SiteRow, site)
+
+
+def site_alias_key(alias: str) -> schema.RowKey:
+    return schema.RowKey(SiteAliasRow, alias)
 
 
 def site_setup_key(site: str) -> schema.RowKey:

@@ -78,6 +78,7 @@ def site_record(row: SiteRow) -> records.Site:
         options=decoders.json(site_options.SiteOptions).decode(row.options or "{}"),
         has_providers=bool(row.has_providers),
         title=row.title or "",
+        alias=row.alias or "",
         deleted=row.deleted,
         erasing=row.erasing,
     )

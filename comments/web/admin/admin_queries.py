@@ -361,6 +361,12 @@ class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proposed: Typed = ""
 
 
+class RenameForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The new short name of a site."""
+
+    short_name: Typed
+
+
 class DeletionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The id of the site to delete, and the password again. Accounts without one send none."""
 

@@ -19,7 +19,7 @@ import flask
 from comments import errors
 from comments.domain import records
 from comments.domain.text.addresses import host_names
-from comments.sites import site_settings, site_setup
+from comments.sites import site_aliases, site_settings, site_setup
 from comments.web.http import context
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def note_page(environ: "WSGIEnvironment") -> None:
     if not match or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":
         return
     with contextlib.suppress(errors.FlatthreadError):  # The response is already complete.
-        if site_settings.is_known(match[1]):
-            site_setup.note(site_settings.get(match[1]), origin, now=datetime.now(UTC))
+        if site_id := site_aliases.known_id(match[1]):
+            site_setup.note(site_settings.get(site_id), origin, now=datetime.now(UTC))
 
 
 def preflight(site: records.Site | None) -> flask.Response:

@@ -193,3 +193,12 @@ def test_a_site_gets_a_name_and_loses_it(
     run("site", "set", "demo", "--title", "")
     assert site_settings.get("demo") == site
     assert site.name == "demo"
+
+
+def test_an_operator_renames_a_site(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    renamed = run("site", "rename", "demo", "garden")
+    assert renamed.output == "demo is now garden. Snippets with its earlier ids still work.\n"
+    assert run("site", "show", "garden").output.startswith("demo\t")
+    assert run("site", "rename", "garden", "No Id").exit_code == 1

@@ -9,7 +9,7 @@ from comments.accounts import moderation_sessions
 from comments.domain import records, site_options
 from comments.domain.moderation import roles
 from comments.moderation.policy import policy_changes, rulebook
-from comments.sites import site_settings, site_setup
+from comments.sites import site_aliases, site_settings, site_setup
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
 
@@ -76,6 +76,16 @@ def change(site_id: str) -> flask.Response:
         noted=site_visit.audit_entry(visit, sent.reason),
     )
     return site_visit.redirect_with_notice(visit, "settings", "saved-site")
+
+
+@blueprint.post("/settings/rename")
+def rename(site_id: str) -> flask.Response:
+    """Give the site another short name; the earlier ones remain valid."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.RenameForm)
+    new, now = sent.short_name.strip(), datetime.now(UTC)
+    site_aliases.rename(visit.site.id, new, visit.account.actor, now=now)
+    return site_visit.redirect_with_notice(visit, "settings", "saved-name")
 
 
 @blueprint.post("/settings/origin")

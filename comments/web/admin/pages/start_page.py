@@ -115,7 +115,7 @@ def _page(
         recipes={
             system: [
                 (recipe, _text_of(recipe))
-                for recipe in recipes.of(system, service=service, site=visit.site.id)
+                for recipe in recipes.of(system, service=service, site=visit.site.snippet_id)
             ]
             for system in recipes.SYSTEMS
         },
