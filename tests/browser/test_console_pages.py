@@ -124,7 +124,7 @@ def test_an_error_of_the_form_for_a_website_is_at_its_field(
     expect(field).to_be_focused()
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_have_accessible_description("Lowercase letters, digits and hyphens, for "
-        "example blog. Your pages name the site by it. It cannot be changed later. Short name must "
+        "example blog. Your pages name the site by it. Short name must "
         "be 1 to 63 characters long and contain only a-z, 0-9 and hyphens.")  # fmt: skip
     expect(page.get_by_label("Address of the website")).to_have_value("https://blog.example")
     assert accessibility.complaints(page) == []
