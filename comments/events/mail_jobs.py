@@ -25,6 +25,12 @@ class LoginMail(msgspec.Struct, frozen=True, tag="entering"):
     link: str
 
 
+class InvitationMail(msgspec.Struct, frozen=True, tag="invited"):
+    """A request to send an invitation's link. The encrypted content also contains the address."""
+
+    link: str
+
+
 class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
     """A request to notify these subscribers of a reply to an author."""
 
@@ -63,7 +69,8 @@ class HeldCommentMail(msgspec.Struct, frozen=True, tag="held"):
 
 
 EventMail = ReplyMail | FollowerMail | RepeatedMail | HeldCommentMail
-MailJob = ConfirmationMail | LoginMail | EventMail
+LinkMail = ConfirmationMail | LoginMail | InvitationMail
+MailJob = LinkMail | EventMail
 
 
 def tag(job: MailJob) -> str:

@@ -25,9 +25,11 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from comments import config, errors, setting_values
 from comments.accounts import email_login
+from comments.accounts.links import invitations
 from comments.domain import records
 from comments.domain.outcomes import End
 from comments.domain.records import Status
@@ -134,7 +136,7 @@ class MailPlanner:
             Unsent: no mail could be sent.
         """
         job = mail_jobs.decode(event.detail)
-        if isinstance(job, mail_jobs.ConfirmationMail | mail_jobs.LoginMail):
+        if isinstance(job, mail_jobs.LinkMail):
             return self._send_link(event, job)
         if isinstance(job, mail_jobs.HeldCommentMail):
             return self._tell_moderators(event, job)
@@ -149,18 +151,17 @@ class MailPlanner:
             return self._tell_again(event, job, comment)
         return self._tell_page(event, job, comment)
 
-    def _send_link(
-        self, event: outbox.Event, job: mail_jobs.ConfirmationMail | mail_jobs.LoginMail
-    ) -> list[event_rows.EventRow]:
+    def _send_link(self, event: outbox.Event, job: mail_jobs.LinkMail) -> list[event_rows.EventRow]:
+        compose_message = {
+            mail_jobs.ConfirmationMail: self._confirmation_message,
+            mail_jobs.LoginMail: self._login_message,
+            mail_jobs.InvitationMail: self._invitation_message,
+        }[type(job)]
         try:
-            is_entry = isinstance(job, mail_jobs.LoginMail)
-            made = (self._login_message if is_entry else self._confirmation_message)(
-                event.id, job.link
-            )
+            made = compose_message(event.id, job.link)
         except (errors.BadLink, errors.BadInput):
             return []  # The link expired in the queue, or its address is no longer accepted.
-        # Confirmation and sign-in mails are not charged to the site, because the site's owner
-        # cannot limit them.
+        # Such mails are not charged to a site, because the site's owner cannot limit them.
         sent = self._post([comment_mail.AddressedMail("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
@@ -182,6 +183,14 @@ class MailPlanner:
         link = f"{self._settings.public_url}/sign-in#{asked}"
         name = site_settings.get(request.site).name
         entry = compose.LoginLinkMail(event, request.address, name, link)
+        return compose.entry(entry, self._settings.mail_from, now=now)
+
+    def _invitation_message(self, event: str, sealed: str) -> mime.MailMessage:
+        now, url = self._clock(), self._settings.public_url
+        mailed = invitations.open_mailed(sealed, secret=self._settings.secret, now=now)
+        link = invitations.link(url, "admin/welcome", mailed.token)
+        host = urlsplit(url).hostname or ""
+        entry = compose.LoginLinkMail(event, mailed.address, host, link, about="invitation")
         return compose.entry(entry, self._settings.mail_from, now=now)
 
     def _tell_moderators(

@@ -19,6 +19,7 @@ The attempts to use a reset link are counted in the same way as sign-in attempts
 """
 
 import contextlib
+import secrets
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ from comments.domain import decoders
 from comments.domain.crypto import encryption
 from comments.domain.moderation import roles
 from comments.domain.text.addresses import mail_addresses
+from comments.events import backlog, mail_jobs, outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
 
@@ -40,6 +42,7 @@ TERM = timedelta(days=7)
 RESET_TERM = timedelta(days=1)
 _FIRST_TERM = timedelta(days=1)  # For the first owner's link, which each start replaces
 _BOUND = "invited address"
+_MAILED = "mailed invitation"
 OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
 
@@ -66,6 +69,13 @@ class PendingInvitation(NamedTuple):
     grants: tuple[roles.Grant, ...]
     address: str
     expires: datetime
+
+
+class MailedInvitation(msgspec.Struct, frozen=True, array_like=True):
+    """The encrypted content of a mail job for an invitation: its token and its address."""
+
+    token: str
+    address: str
 
 
 class Introduced(msgspec.Struct, frozen=True):
@@ -116,6 +126,26 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
     content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address)).decode()
     purpose = one_time_links.LinkPurpose.INVITATION
     return one_time_links.issue(purpose, content, secret, now=now, term=term)
+
+
+def send(token: str, address: str, *, secret: str, now: datetime) -> None:
+    """Queue the mail with an invitation's link, for the address that can accept the invitation."""
+    content = msgspec.json.encode(MailedInvitation(token, address)).decode()
+    job = mail_jobs.InvitationMail(encryption.seal(content, _MAILED, secret, now=now))
+    event = outbox.mail_id(mail_jobs.tag(job), secrets.token_hex(16))
+    row = outbox.follow(outbox.EventKind.MAIL, event, mail_jobs.encode(job), due=now)
+    transactions.transaction(lambda: transactions.apply(outbox.follow_up_writes([row])))
+    backlog.tell(event)
+
+
+def open_mailed(sealed: str, *, secret: str, now: datetime) -> MailedInvitation:
+    """Decrypt the content of a mail job for an invitation.
+
+    Raises:
+        errors.BadLink: the content is not valid, or the invitation has expired.
+    """
+    text = encryption.unseal(sealed, _MAILED, secret, now=now, term=TERM)
+    return decoders.json(MailedInvitation).decode(text)
 
 
 def list_pending(*, secret: str, now: datetime) -> list[PendingInvitation]:

@@ -21,6 +21,7 @@ import html
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from comments import errors
 from comments.domain.languages import catalogue
@@ -96,12 +97,16 @@ class ConfirmationLinkMail:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoginLinkMail:
-    """A message with a link that lets the owner of an address sign in to a site."""
+    """A message with a link that lets the owner of an address sign in to a site.
+
+    With the invitation's texts, the link accepts an invitation, and `site_name` is the service.
+    """
 
     event: str
     recipient: str
     site_name: str
     link: str
+    about: Literal["sign-in", "invitation"] = "sign-in"
 
 
 def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
@@ -145,20 +150,20 @@ def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime
 
 
 def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
-    """Return the mail that contains a sign-in link.
+    """Return the mail that contains a link to sign in or to accept an invitation.
 
     Raises:
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
     _check_link("link", asked.link)
-    opening = t("mail.sign-in-opening", site=asked.site_name)
+    texts = f"mail.{asked.about}"
+    opening = t(f"{texts}-opening", site=asked.site_name)
     parts = _Parts(
-        t("mail.sign-in-subject", site=asked.site_name),
-        f"{opening}\n\n{t('mail.sign-in-instruction')}\n{asked.link}\n\n"
-        f"{t('mail.sign-in-closing')}\n",
+        t(f"{texts}-subject", site=asked.site_name),
+        f"{opening}\n\n{t(f'{texts}-instruction')}\n{asked.link}\n\n{t(f'{texts}-closing')}\n",
         f"<!doctype html>\n<p>{html.escape(opening)}</p>\n"
-        f"<p>{_anchor(asked.link, t('mail.sign-in-button'))}</p>\n"
-        f"<p>{html.escape(t('mail.sign-in-term'))}</p>\n<p>{html.escape(t('mail.sign-in-closing'))}</p>\n",
+        f"<p>{_anchor(asked.link, t(f'{texts}-button'))}</p>\n"
+        f"<p>{html.escape(t(f'{texts}-term'))}</p>\n<p>{html.escape(t(f'{texts}-closing'))}</p>\n",
     )
     return _message(asked, sender, parts, now=now)
 

@@ -317,12 +317,13 @@ def test_the_stored_names_of_mail_jobs_are_stable() -> None:
     jobs: list[mail_jobs.MailJob] = [
         mail_jobs.ConfirmationMail("link"),
         mail_jobs.LoginMail("link"),
+        mail_jobs.InvitationMail("link"),
         mail_jobs.ReplyMail("e.1", "g:a", ["b"]),
         mail_jobs.FollowerMail("e.1", []),
         mail_jobs.RepeatedMail("e.1", "b"),
         mail_jobs.HeldCommentMail("e.1"),
     ]
-    words = ["asked", "entering", "replied", "followed", "again", "held"]
+    words = ["asked", "entering", "invited", "replied", "followed", "again", "held"]
     assert [mail_jobs.tag(each) for each in jobs] == words
     assert [mail_jobs.decode(mail_jobs.encode(each)) for each in jobs] == jobs
     assert all(

@@ -41,6 +41,8 @@ PYTHON = (
 )
 # The first parts of keys that are built at run time, with the possible second parts.
 DYNAMIC = {
+    "mail.sign-in-": "a mail with a link (compose.py)",
+    "mail.invitation-": "a mail with a link (compose.py)",
     "reasons.": "a condition of a rule, a policy, or reports (reasons.py, decisionbox.js)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
     "widget.failed": "what the entry says if the strings are missing (widget/build.mjs)",

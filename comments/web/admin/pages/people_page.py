@@ -38,16 +38,20 @@ def show() -> flask.Response:
 
 @blueprint.post("/invite")
 def invite() -> flask.Response:
-    """Create an invitation, and show its link."""
+    """Create an invitation, show its link, and mail the link if it is bound to an address."""
     owner, sent = _require_owner(), forms.read(admin_queries.InvitationForm)
     try:
         account_pages.check_password(owner, sent.current)
         grant = roles.Grant(roles.Role(sent.role), _known_site(sent.site))
         invitation = invitations.Invitation((grant,), sent.email.strip())
-        token = invitations.invite(invitation, secret=_secret(), now=datetime.now(UTC))
+        now = datetime.now(UTC)
+        token = invitations.invite(invitation, secret=_secret(), now=now)
     except _REFUSED as error:
         return _list_page(error, sent)
-    return _link_page("admin/welcome", token, "invited")
+    is_mailed = bool(invitation.address) and context.settings().sends_mail
+    if is_mailed:
+        invitations.send(token, invitation.address, secret=_secret(), now=now)
+    return _link_page("admin/welcome", token, "mailed" if is_mailed else "invited")
 
 
 @blueprint.post("/withdraw")

@@ -8,13 +8,16 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import errors
+from comments import config, errors
 from comments.accounts import accounts
 from comments.accounts.links import invitations
 from comments.accounts.passwords import credentials, totp
 from comments.domain.moderation import roles
-from comments.store import connection
+from comments.store import connection, reads
+from comments.upkeep import scheduler, wiring
+from tests.support.histories import counter_oracle
 from tests.support.html import html_validator
+from tests.support.outside import mail_server
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 from tests.support.people.account_holders import here as now
@@ -70,6 +73,21 @@ def test_a_bound_invitation_shows_only_a_shortened_address(owner: FlaskClient) -
     assert "Owner of all sites" in page
     assert "b…@example.org" in page
     assert "bob@example.org" not in page
+
+
+@pytest.mark.settings(mail=True, secret=SECRET)
+def test_a_bound_invitation_is_mailed(
+    owner: FlaskClient, box: mail_server.Box, settings: config.Settings
+) -> None:
+    assert "on its way" in _invite(owner, email="bob@example.org").text
+    _invite(owner)
+    events = counter_oracle.events()
+    assert "bob@example.org" not in str([*reads.fetch(reads.Query("Event"))])
+    scheduler.Scheduler(handlers=wiring.handlers(settings)).deliver(events)
+    assert box.recipients == ["bob@example.org"]
+    found = re.search(r"https://service\.example/admin/welcome#([\w-]{43})\n", box.text())
+    assert found, box.text()
+    assert account_holders.accept(found[1], "bob", now=now()).account.grants == (moderator(),)
 
 
 def test_a_withdrawn_invitation_cannot_be_accepted(owner: FlaskClient) -> None:

@@ -71,7 +71,9 @@ class LargeSite:
 
 
 def _address(path: str) -> str:
-    return f"/admin/{path}" if path.startswith("health") else f"/admin/sites/bench/{path}"
+    return (
+        f"/admin/{path}" if path.startswith(("health", "people")) else f"/admin/sites/bench/{path}"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +140,7 @@ TRY = {
         ("log", 0, 60),
         ("log", 2, 60),
         ("log?subject={newest}", 0, 10),
+        ("people", 0, 10),
         ("health", 0, 70),
         ("health", 2, 70),
     ],
