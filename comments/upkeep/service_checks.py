@@ -100,9 +100,12 @@ def store_findings(
     Only with `connects` is PUBLIC_URL requested, which takes up to `_PATIENCE` seconds.
 
     Raises:
-        errors.FlatthreadError: the store does not answer, or its levels differ from the settings.
+        errors.FlatthreadError: the store does not answer.
     """
-    site_settings.check_levels(settings.scheme)
+    try:
+        site_settings.check_levels(settings.scheme)
+    except errors.Misconfigured as error:
+        yield wrong("store", error.message)
     where = settings.where
     yield _ok("store", f"{where[:1].upper()}{where[1:]} answers.")
     yield from _integrity()
