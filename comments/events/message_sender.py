@@ -67,13 +67,26 @@ Channel = Callable[[str, datetime], Recipient]
 Reach = Callable[[], Mapping[str, Channel]]
 
 
-def channels() -> dict[str, Channel]:
-    """Return the channels by name; each channel finds the recipients of its queues."""
+def _no_text(*_: object) -> str:
+    """Fail, so that the message stays in the queue: the process has no texts for chats."""
+    raise NotImplementedError
+
+
+def channels(chat_text: webhook_endpoints.ChatText = _no_text) -> dict[str, Channel]:
+    """Return the channels by name; each channel finds the recipients of its queues.
+
+    `chat_text` makes the text of a message to a chat.
+    """
     client = OUTBOUND.get()
-    return {webhook_endpoints.CHANNEL: functools.partial(_hook, client)}
+    return {webhook_endpoints.CHANNEL: functools.partial(_hook, client, chat_text)}
 
 
-def _hook(client: safe_http.HttpClient, recipient: str, now: datetime) -> Recipient:
+def _hook(
+    client: safe_http.HttpClient,
+    chat_text: webhook_endpoints.ChatText,
+    recipient: str,
+    now: datetime,
+) -> Recipient:
     hook = webhook_endpoints.find(recipient)
     if hook is None:
         return Recipient(Way.GONE)
@@ -83,7 +96,7 @@ def _hook(client: safe_http.HttpClient, recipient: str, now: datetime) -> Recipi
         return Recipient(Way.PAUSED)
 
     def tell(message: message_queue.Message) -> outcomes.Outcome:
-        outcome = webhook_endpoints.tell(client, hook, message, now=now)
+        outcome = webhook_endpoints.tell(client, hook, message, chat_text, now=now)
         if webhook_endpoints.is_worth_noting(hook, outcome, now=now):
             webhook_endpoints.note(recipient, outcome, now=now)
         return outcome

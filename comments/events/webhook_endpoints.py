@@ -19,14 +19,17 @@ A hook keeps its `RECENT` last results. A success within `QUIET` of the newest r
 so a busy site does not write its row once per message.
 """
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 import msgspec
 
 from comments import errors
 from comments.domain import decoders, outcomes, records
+from comments.domain.languages import catalogue
 from comments.events import (
     audit_log,
     message_queue,
@@ -46,6 +49,11 @@ RECENT = 10  # Maximum number of results that a hook keeps.
 QUIET = timedelta(minutes=1)
 _SECRET_BYTES = 32
 _APPROVED = records.Status.APPROVED.value
+_PENDING = records.Status.PENDING.value
+TELEGRAM = "https://api.telegram.org"
+_TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{20,100}")
+_CHAT = re.compile(r"-?[0-9]{1,20}|@[A-Za-z0-9_]{1,64}")
+ChatText = Callable[[webhooks.MessageForm, webhooks.Type, records.Case, records.Thread | None], str]
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
@@ -65,6 +73,9 @@ class Registered(msgspec.Struct, frozen=True):
 
     `failures` to `reason` cover the time since the last successful delivery. `recent` contains the
     last results, newest first.
+
+    The address of a chat contains its secret, so nothing shows or logs it (`public_address`).
+    `chat` is the id of a Telegram chat. A chat has no signing secrets.
     """
 
     id: str
@@ -78,6 +89,15 @@ class Registered(msgspec.Struct, frozen=True):
     paused_until: datetime | None = None
     reason: str = ""
     recent: tuple[Result, ...] = ()
+    form: webhooks.MessageForm = webhooks.MessageForm.FLATTHREAD
+    chat: str = ""
+
+    @property
+    def public_address(self) -> str:
+        """Return the address without the secret of a chat."""
+        if self.form is webhooks.MessageForm.FLATTHREAD:
+            return self.url
+        return self.chat or f"{urlsplit(self.url).netloc}/…"
 
     @property
     def hook(self) -> webhooks.Hook:
@@ -94,6 +114,30 @@ class WebhookContent(msgspec.Struct, frozen=True):
 def new(url: str, types: tuple[webhooks.Type, ...], *, now: datetime) -> Registered:
     """Make a hook with a new id and secret, for `add`."""
     return Registered(secrets.token_hex(4), url, (new_secret(),), types, created=now)
+
+
+def new_chat(
+    form: webhooks.MessageForm, url: str, types: tuple[webhooks.Type, ...], *, now: datetime
+) -> Registered:
+    """Make a hook with a new id for a chat in Slack or Discord, for `add`."""
+    return Registered(secrets.token_hex(4), url, (), types, created=now, form=form)
+
+
+def new_telegram(
+    token: str, chat: str, types: tuple[webhooks.Type, ...], *, now: datetime
+) -> Registered:
+    """Make a hook with a new id for a chat in Telegram, for `add`.
+
+    Raises:
+        errors.BadInput: the bot's token or the chat's id is malformed.
+    """
+    for field, text, pattern in (("token", token, _TOKEN), ("chat", chat, _CHAT)):
+        if not pattern.fullmatch(text):
+            raise errors.BadInput(field, "bad-input")
+    made = new_chat(
+        webhooks.MessageForm.TELEGRAM, f"{TELEGRAM}/bot{token}/sendMessage", types, now=now
+    )
+    return msgspec.structs.replace(made, chat=chat)
 
 
 def new_secret() -> str:
@@ -121,8 +165,8 @@ def add(
     def change(found: list[Registered]) -> list[Registered]:
         if any(hook.id == made.id for hook in found):
             return found  # An earlier run committed this, but the response was lost.
-        if any(hook.url == made.url for hook in found):
-            raise errors.Conflict("hook-exists", value=made.url)
+        if any((hook.url, hook.chat) == (made.url, made.chat) for hook in found):
+            raise errors.Conflict("hook-exists", value=made.public_address)
         if len(found) >= MOST:
             raise errors.Conflict("too-many-hooks", limit=MOST)
         return [*found, made]
@@ -175,10 +219,12 @@ def rotate(
     Do not set `keeps_old` if the old secret has leaked.
 
     Raises:
-        errors.NotFound: the hook does not exist.
+        errors.NotFound: the hook does not exist. errors.Conflict: the hook is a chat.
     """
 
     def change(hook: Registered) -> Registered:
+        if not hook.secrets:
+            raise errors.Conflict("hook-unsigned")
         if hook.secrets[0] == secret:
             return hook  # An earlier run committed this, but the response was lost.
         kept = (secret, hook.secrets[0]) if keeps_old else (secret,)
@@ -207,8 +253,11 @@ def send_test(
         errors.NotFound: the hook does not exist.
     """
     hook = get(site, name)
-    event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site, now)
-    outcome = webhooks.send(client, hook.hook, event, payload, now=now)
+    if hook.form is webhooks.MessageForm.FLATTHREAD:
+        event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site, now)
+        outcome = webhooks.send(client, hook.hook, event, payload, now=now)
+    else:
+        outcome = _send_text(client, hook, catalogue.ENGLISH.text("admin.chat-test", site=site))
     _change_one(site, name, lambda hook: _with_result(hook, outcome, now, is_test=True))
     return outcome
 
@@ -247,11 +296,17 @@ def find(recipient: str) -> Registered | None:
 
 
 def tell(
-    client: safe_http.HttpClient, hook: Registered, message: message_queue.Message, *, now: datetime
+    client: safe_http.HttpClient,
+    hook: Registered,
+    message: message_queue.Message,
+    chat_text: ChatText,
+    *,
+    now: datetime,
 ) -> outcomes.Outcome:
     """Send a hook one message about the comment's current state.
 
-    If the comment was deleted, nothing is sent.
+    If the comment was deleted, nothing is sent. A chat also gets nothing if the message no longer
+    describes the comment.
     """
     comment_id = message.event.partition(".")[0]
     row = reads.get(comment_rows.comment_key(comment_id))
@@ -260,8 +315,24 @@ def tell(
     thread = reads.get(comment_rows.thread_key_of(row.thread))
     about = None if thread is None else conversion.thread_record(thread)
     type_ = decoders.json(WebhookContent).decode(message.content).type
+    if hook.form is not webhooks.MessageForm.FLATTHREAD:
+        case = conversion.case_record(row)
+        if not _describes(type_, case.comment.status):
+            return outcomes.Outcome(outcomes.End.DELIVERED, "the comment has changed since")
+        return _send_text(client, hook, chat_text(hook.form, type_, case, about))
     payload = webhooks.body(type_, message.at, conversion.comment_record(row), about)
     return webhooks.send(client, hook.hook, message.event, payload, now=now)
+
+
+def _describes(type_: webhooks.Type, status: records.Status) -> bool:
+    if type_ is webhooks.Type.HELD:
+        return status is records.Status.PENDING
+    return (status is records.Status.APPROVED) is (type_ is not webhooks.Type.RETRACTED)
+
+
+def _send_text(client: safe_http.HttpClient, hook: Registered, text: str) -> outcomes.Outcome:
+    payload = webhooks.chat_body(hook.form, hook.chat, text)
+    return webhooks.post(client, hook.url, payload, webhooks.CHAT_HEADERS)[0]
 
 
 def is_worth_noting(hook: Registered, outcome: outcomes.Outcome, *, now: datetime) -> bool:
@@ -319,16 +390,21 @@ def _well(hook: Registered) -> Registered:
 
 
 def _type(event: outbox.Event) -> webhooks.Type | None:
-    """Return the type of change that readers saw; None if they saw no change."""
+    """Return the type of change that readers saw, or `HELD` if moderators must review a comment.
+
+    Return None for all other changes.
+    """
     if event.kind not in _TOLD_OF or not event.changes:
         return None
     # The comment's own change comes first; changes to the tombstones above the comment follow.
+    old, new = event.changes[0]
     was, is_ = (seen is not None and seen.status == _APPROVED for seen in event.changes[0])
     if was and is_:
         return webhooks.Type.EDITED if event.kind is outbox.EventKind.EDITED else None
     if was or is_:
         return webhooks.Type.RETRACTED if was else webhooks.Type.POSTED
-    return None
+    was_held, is_held = (seen is not None and seen.status == _PENDING for seen in (old, new))
+    return webhooks.Type.HELD if is_held and not was_held else None
 
 
 def _site(event: outbox.Event) -> str:

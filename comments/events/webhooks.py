@@ -8,6 +8,9 @@ Invariant: A message contains only what the public sees of a comment when the me
 message about a retracted comment contains none of its text
 (test_webhooks.py::test_the_message_of_a_retracted_comment_has_no_content).
 
+A *chat* (Slack, Discord or Telegram) gets text instead of signed JSON (`chat_body`). The secret of
+a chat is in its address.
+
 The message id is derived from the event's id, so a receiver recognizes a message that arrives
 twice. A later attempt has the same id but a new timestamp and signature. While a secret is being
 rotated, messages are signed with both the old and the new secret, so the receiver can switch at any
@@ -20,6 +23,7 @@ import dataclasses
 import enum
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -31,6 +35,9 @@ from comments.domain.languages import error_texts
 from comments.events import safe_http
 
 _PREFIX = "whsec_"
+_MARKDOWN = re.compile(r"[\\*_~`|<>#\[\]()-]")  # Characters with a meaning in Discord's Markdown.
+_SUPPRESS_EMBEDS = 4
+CHAT_HEADERS = {"Content-Type": "application/json", "User-Agent": "Flatthread"}
 _SHORTEST_KEY, _LONGEST_KEY = 24, 64  # In bytes, as the conventions require.
 _MOST_SECRETS = 2  # The current secret and the previous one.
 _GONE = 410
@@ -45,6 +52,20 @@ class Type(enum.StrEnum):
     POSTED = "comment.posted"
     EDITED = "comment.edited"
     RETRACTED = "comment.retracted"
+    HELD = "comment.held"
+
+
+PUBLIC_TYPES = (Type.POSTED, Type.EDITED, Type.RETRACTED)
+CHAT_TYPES = (Type.POSTED, Type.HELD)  # The default for chats.
+
+
+class MessageForm(enum.StrEnum):
+    """The forms of messages: signed JSON, or text for a chat."""
+
+    FLATTHREAD = "flatthread"
+    SLACK = "slack"
+    DISCORD = "discord"
+    TELEGRAM = "telegram"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,6 +119,34 @@ def body(
 def test_body(site: str, at: datetime) -> bytes:
     """Return the test message that an owner requested, as JSON."""
     return msgspec.json.encode({"type": "test", "timestamp": at, "data": {"site": site}})
+
+
+def escape(form: MessageForm, text: str) -> str:
+    """Escape people's words, so that a chat shows them as they are."""
+    if form is MessageForm.SLACK:
+        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKDOWN.sub(r"\\\g<0>", text) if form is MessageForm.DISCORD else text
+
+
+def chat_body(form: MessageForm, chat: str, text: str) -> bytes:
+    """Encode a text for a chat as JSON. It mentions nobody and shows no previews of links.
+
+    Telegram needs the id of the chat, and shows the text as it is because `parse_mode` is absent.
+    """
+    bodies: dict[MessageForm, dict[str, object]] = {
+        MessageForm.SLACK: {"text": text},
+        MessageForm.DISCORD: {
+            "content": text,
+            "allowed_mentions": {"parse": []},
+            "flags": _SUPPRESS_EMBEDS,
+        },
+        MessageForm.TELEGRAM: {
+            "chat_id": chat,
+            "text": text,
+            "link_preview_options": {"is_disabled": True},
+        },
+    }
+    return msgspec.json.encode(bodies[form])
 
 
 def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[str, str]:

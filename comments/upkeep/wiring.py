@@ -12,7 +12,7 @@ from comments import config
 from comments.events import dispatcher, message_sender, outbox, webhook_endpoints
 from comments.moderation import retention_marks
 from comments.moderation.classifiers import classifier_answers, classifier_requests
-from comments.notifications import inbox, planner
+from comments.notifications import chat_texts, inbox, planner
 from comments.tree.counters import from_events
 
 WEBHOOKS = "webhooks"
@@ -47,6 +47,7 @@ def channels(settings: config.Settings) -> message_sender.Reach:
     def channels() -> Mapping[str, message_sender.Channel]:
         client = classifier_requests.OUTBOUND.get()
         consult = functools.partial(classifier_requests.channel, settings, client)
-        return {**message_sender.channels(), classifier_answers.CHANNEL: consult}
+        chat_text = functools.partial(chat_texts.text, settings.public_url)
+        return {**message_sender.channels(chat_text), classifier_answers.CHANNEL: consult}
 
     return channels

@@ -64,9 +64,11 @@ class Planted(AllRoles):
         site_settings.change("demo", moderators=[f"moderator.{ADDRESS}"])
         hook = webhook_endpoints.Registered(
             "00ff00ff", "https://hooks.canary.example/in", (webhooks.secret(b"canary" * 6),),
-            tuple(webhooks.Type), created=now,
+            webhooks.PUBLIC_TYPES, created=now,
         )  # fmt: skip
-        webhook_endpoints._change("demo", lambda _: [hook])
+        token = f"123456:{'c4n4ry' * 6}"
+        chat = webhook_endpoints.new_telegram(token, "-100", webhooks.CHAT_TYPES, now=now)
+        webhook_endpoints._change("demo", lambda _: [hook, chat])
         away = safe_http.HttpClient(resolver=lambda _host: ["93.184.215.14"])
         by = registration.By(records.Actor("cli", "cli"), now, config.Settings(secret=SECRET))
         asked = registration.set_webhook(
@@ -96,6 +98,7 @@ class Planted(AllRoles):
             "browser": BROWSER, "token": posted.json["token"], "key": KEY,
             "author's id": author.partition(":")[2],
             "secret": SECRET, "site's secret": shared, "hook's secret": hook.secrets[0],
+            "token of a chat's bot": token,
             "adviser's secret": asked, "adviser": "review.canary.example",
             "key for Akismet": "c4n4rykey", "secret for Turnstile": "c4n4rysecret",
             "hook": "hooks.canary.example", "password": PASSWORD_OF_ANN,

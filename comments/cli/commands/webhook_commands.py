@@ -16,7 +16,8 @@ from comments.domain.text.shown_values import quantity
 from comments.events import dead_letters, message_sender, safe_http, webhook_endpoints, webhooks
 from comments.upkeep.backups import held_messages
 
-_TYPES = ("comment.posted", "comment.edited", "comment.retracted")
+_TYPES = ("comment.posted", "comment.edited", "comment.retracted", "comment.held")
+_FORMS = ("flatthread", "slack", "discord", "telegram")
 
 _hook = click.argument("name", metavar="WEBHOOK")
 webhook = console.Group(
@@ -31,23 +32,49 @@ def _client() -> "safe_http.HttpClient":
 
 
 @webhook.command("add", console.SITE)
-@click.argument("url", metavar="URL")
-@click.option("--type", "types", multiple=True, type=click.Choice(_TYPES), help="Default: all.")
-def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
-    """Add a webhook for a site, and show its secret once."""
-    wanted = tuple(kind for kind in webhooks.Type if not types or kind in types)
-    made = webhook_endpoints.new(url, wanted, now=datetime.now(UTC))
+@click.argument("url", metavar="[URL]", required=False)
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    type=click.Choice(_TYPES),
+    help="Default: all but comment.held; for chats, comment.posted and comment.held.",
+)
+@click.option("--form", type=click.Choice(_FORMS), default="flatthread", show_default=True)
+@click.option("--chat", metavar="ID", help="The Telegram chat. The bot's token is asked for.")
+def _add(
+    site_id: str, url: str | None, types: tuple[str, ...], form: str, chat: str | None
+) -> None:
+    """Add a webhook or a chat for a site, and show a webhook's secret once."""
+    is_telegram = form == webhooks.MessageForm.TELEGRAM
+    if is_telegram != (url is None) or is_telegram != (chat is not None):
+        raise click.UsageError("Use either URL, or --form telegram with --chat ID.")
+    is_chat, now = form != webhooks.MessageForm.FLATTHREAD, datetime.now(UTC)
+    default = webhooks.CHAT_TYPES if is_chat else webhooks.PUBLIC_TYPES
+    wanted = tuple(kind for kind in webhooks.Type if kind in (types or default))
+    if chat is not None:
+        token = click.prompt("Token of the bot", hide_input=True)
+        made = webhook_endpoints.new_telegram(token, chat, wanted, now=now)
+    elif is_chat:
+        made = webhook_endpoints.new_chat(webhooks.MessageForm(form), url or "", wanted, now=now)
+    else:
+        made = webhook_endpoints.new(url or "", wanted, now=now)
     webhook_endpoints.add(site_id, made, _client())
     click.echo(f"Added webhook {made.id} to {site_id}.")
-    click.echo(f"Secret (shown only once): {made.secrets[0]}")
+    if made.secrets:
+        click.echo(f"Secret (shown only once): {made.secrets[0]}")
 
 
 @webhook.command("list", console.SITE)
 def _list(site_id: str) -> None:
-    """List a site's webhooks, one per line: id, state, types, address."""
+    """List a site's webhooks, one per line: id, state, types, address or chat."""
     for entry in webhook_endpoints.every(site_id):
-        types = ",".join(entry.types) if len(entry.types) < len(_TYPES) else "all"
-        click.echo(f"{entry.id}\t{_state(entry)}\t{types}\t{entry.url}")
+        click.echo(f"{entry.id}\t{_state(entry)}\t{','.join(entry.types)}\t{_address(entry)}")
+
+
+def _address(entry: "webhook_endpoints.Registered") -> str:
+    is_chat = entry.form is not webhooks.MessageForm.FLATTHREAD
+    return f"{entry.form}: {entry.public_address}" if is_chat else entry.public_address
 
 
 def _state(each: "webhook_endpoints.Registered") -> str:

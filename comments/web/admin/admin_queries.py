@@ -10,6 +10,7 @@ import msgspec
 from comments import errors
 from comments.domain import records, site_options
 from comments.domain.records import Status
+from comments.events import webhooks
 from comments.moderation import review_queue
 from comments.moderation.policy import rules
 from comments.web.http.decode.parameters import Typed
@@ -219,12 +220,19 @@ class ClassifierForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WebhookForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A webhook to add, and the types of the messages that it gets."""
+    """A webhook or chat to add, and the types of the messages that it gets.
 
-    url: Typed
+    Telegram needs `token` and `chat`; all other forms need `url`.
+    """
+
+    kind: webhooks.MessageForm = webhooks.MessageForm.FLATTHREAD
+    url: Typed | None = None
+    token: Typed | None = None
+    chat: Typed | None = None
     posted: Box = ""
     edited: Box = ""
     retracted: Box = ""
+    held: Box = ""
     reason: Typed = ""
 
 

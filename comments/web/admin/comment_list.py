@@ -7,6 +7,7 @@ import markupsafe
 import msgspec
 
 from comments.domain import presentation, records
+from comments.domain.moderation import ruling_texts
 from comments.domain.records import Status, Verb
 from comments.moderation import reports, review_queue
 from comments.moderation.classifiers import classifier_answers
@@ -66,7 +67,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """The rule or decision that gave the comment its status; "" if unknown."""
-        return labels.decision_text(self.case.rule, self.case.why)
+        return ruling_texts.decision_text(self.case.rule, self.case.why)
 
     @property
     def why(self) -> str:
@@ -165,7 +166,7 @@ def _report_text(told: reports.ReportSummary) -> str:
 def _opinions(said: classifier_answers.StoredAnswers) -> Iterator[str]:
     """Return each classifier's answer as text, or the reason why the answer is missing."""
     for name, entry in sorted(said.of.items()):
-        who = labels.classifier(name)
+        who = ruling_texts.classifier(name)
         if entry.state is classifier_answers.AnswerState.FAILED:
             yield labels.text("admin.classifier-failed", classifier=who, reason=entry.reason)
         elif entry.verdict is None:

@@ -12,7 +12,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.ids import sorthash
 from comments.domain.languages import catalogue, error_texts, formats
-from comments.domain.moderation import classifier_verdicts
+from comments.domain.moderation import ruling_texts
 from comments.moderation.policy import rulebook, rules
 from comments.store.memory import row_copies
 from comments.transfer.importing import time_left as estimates
@@ -113,25 +113,6 @@ def status(comment: records.Comment) -> str:
     return text("admin.pinned-comment", status=shown) if comment.pinned else shown
 
 
-def decision_text(rule: str, why: str) -> str:
-    """Return the rule or decision that gave a comment its status, as text; "" if unknown.
-
-    Rules are stored as "kind" or "kind:detail" (`records.Ruling`).
-    """
-    if names := classifier_verdicts.awaited_classifiers(rule):
-        return text("admin.ruling-opinion", classifiers=", ".join(map(classifier, names)))
-    kind, _, detail = rule.partition(":")
-    if kind == "rule":
-        shown = text("admin.ruling-rule", rule=detail)
-    elif kind in classifier_verdicts.NAMES:
-        shown = classifier(kind)
-    else:
-        shown = label("admin.ruling", kind)
-    if not (shown and why):
-        return shown or (sentence(why) if why else "")
-    return text("admin.ruling-why", ruling=shown, why=why)
-
-
 def conditions(rule: rules.Rule) -> list[str]:
     """Return one text for each condition of a rule."""
     texts = [
@@ -166,7 +147,7 @@ def subject(entry: records.Audit) -> str:
     """Return the subject of an audit log entry as text, unless it is a comment or an author."""
     kind, _, name = entry.subject.partition(":")
     if kind == "adviser":
-        return classifier(name)
+        return ruling_texts.classifier(name)
     if kind not in _SUBJECTS:
         return label("admin.about", kind)
     # A thread's key begins with the site's id, which is omitted because the log belongs to that
@@ -226,8 +207,3 @@ def _moderation(policy: str, days: int, reports: int) -> str:
             text("admin.log-reports", count=reports) if reports else text("admin.log-no-reports"),
         ]
     )
-
-
-def classifier(name: str) -> str:
-    """Return the name of a classifier."""
-    return label("admin.classifier", name) if name in classifier_verdicts.NAMES else name

@@ -262,3 +262,53 @@ def test_one_or_all_dead_letters_are_discarded(
 
 def test_the_command_accepts_exactly_the_existing_types() -> None:
     assert tuple(webhooks.Type) == webhook_commands._TYPES
+
+
+def test_a_chat_is_added_without_showing_its_secret(
+    run: Run, store: connection.Store, site: records.Site, told: loopback_servers.Receiver
+) -> None:
+    added = run("webhook", "add", "demo", f"{told.url}/c4n4ry", "--form", "discord")
+    (hook,) = webhook_endpoints.every("demo")
+    assert added.output == f"Added webhook {hook.id} to demo.\n"
+    listed = run("webhook", "list", "demo").output
+    types = "comment.posted,comment.held"
+    assert listed == f"{hook.id}\ton\t{types}\tdiscord: hooks.example:{told.port}/…\n"
+    assert "are not signed" in run("webhook", "rotate", "demo", hook.id).output
+    assert run("webhook", "test", "demo", hook.id).exit_code == 0
+    assert json.loads(told.heard[0].body)["allowed_mentions"] == {"parse": []}
+
+
+def test_a_telegram_chat_is_added_with_a_token_typed_at_a_prompt(
+    app: flask.Flask,
+    run: Run,
+    store: connection.Store,
+    site: records.Site,
+    told: loopback_servers.Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(webhook_endpoints, "TELEGRAM", told.url.removesuffix("/in"))
+    token = "1:" + "c4n4ry" * 6
+    arguments = ["webhook", "add", "demo", "--form", "telegram", "--chat", "@news"]
+    added = app.test_cli_runner().invoke(args=arguments, input=f"{token}\n")
+    assert "c4n4ry" not in added.output
+    listed = run("webhook", "list", "demo").output
+    assert listed.endswith("\ttelegram: @news\n")
+    run("webhook", "test", "demo", listed[:8])
+    assert told.heard[0].path == f"/bot{token}/sendMessage"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        [],
+        ["--form", "slack"],
+        ["--form", "telegram"],
+        ["https://hooks.example/in", "--form", "telegram", "--chat", "1"],
+        ["https://hooks.example/in", "--chat", "1"],
+    ],
+)
+def test_a_webhook_needs_a_url_or_a_telegram_chat(
+    run: Run, store: connection.Store, site: records.Site, rest: list[str]
+) -> None:
+    assert "Use either URL, or" in run("webhook", "add", "demo", *rest).output
+    assert webhook_endpoints.every("demo") == ()

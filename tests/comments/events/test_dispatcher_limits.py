@@ -153,7 +153,7 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
     secret = webhooks.secret(bytes(32))
     for number in range(webhook_endpoints.MOST):
         url = f"https://hooks.example/{number}"
-        made = webhook_endpoints.Registered(f"{number}", url, (secret,), tuple(webhooks.Type), NOW)
+        made = webhook_endpoints.Registered(f"{number}", url, (secret,), webhooks.PUBLIC_TYPES, NOW)
         webhook_endpoints.add("demo", made, client)
     posts = 2 * dispatcher.FITTING
     for number in range(posts):

@@ -26,7 +26,7 @@ class Time:
 
 
 def register(name: str, url: str, client: safe_http.HttpClient) -> None:
-    made = webhook_endpoints.Registered(name, url, (SECRET,), tuple(webhooks.Type), START)
+    made = webhook_endpoints.Registered(name, url, (SECRET,), webhooks.PUBLIC_TYPES, START)
     webhook_endpoints.add("demo", made, client)
 
 

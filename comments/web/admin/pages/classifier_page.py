@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain.moderation import classifier_verdicts, roles
+from comments.domain.moderation import classifier_verdicts, roles, ruling_texts
 from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.sites import site_settings, turnstile_settings
@@ -36,7 +36,7 @@ def change(site_id: str) -> flask.Response:
     by = registration.By(visit.account.actor, datetime.now(UTC), site_visit.settings(), sent.reason)
     if sent.act == "remove":
         registration.remove(site, sent.name, by)
-        return _page(visit, said=_disabled_text(labels.classifier(sent.name)))
+        return _page(visit, said=_disabled_text(ruling_texts.classifier(sent.name)))
     terms = registration.Terms(bool(sent.holds), bool(sent.shows), bool(sent.everybody))
     made = ""
     if sent.act == "rotate":

@@ -37,10 +37,25 @@ def add(site_id: str) -> flask.Response:
     types = tuple(kind for kind in webhooks.Type if getattr(sent, kind.name.lower()))
     if not types:
         raise errors.BadInput("types", "too-few-items", minimum=1)
-    made = webhook_endpoints.new(sent.url.strip(), types, now=datetime.now(UTC))
+    made = _new(sent, types)
     noted = site_visit.audit_entry(visit, sent.reason, "set-hook")
     webhook_endpoints.add(visit.site.id, made, message_sender.OUTBOUND.get(), noted=noted)
-    return _page(visit, said=labels.text("admin.hooks-added"), made=made.secrets[0])
+    return _page(visit, said=labels.text("admin.hooks-added"), made="".join(made.secrets))
+
+
+def _new(
+    sent: admin_queries.WebhookForm, types: tuple[webhooks.Type, ...]
+) -> webhook_endpoints.Registered:
+    now = datetime.now(UTC)
+    if sent.kind is webhooks.MessageForm.TELEGRAM:
+        token, chat = (
+            admin_queries.require(name, getattr(sent, name)).strip() for name in ("token", "chat")
+        )
+        return webhook_endpoints.new_telegram(token, chat, types, now=now)
+    url = admin_queries.require("url", sent.url).strip()
+    if sent.kind is webhooks.MessageForm.FLATTHREAD:
+        return webhook_endpoints.new(url, types, now=now)
+    return webhook_endpoints.new_chat(sent.kind, url, types, now=now)
 
 
 @blueprint.post("/connections/change")
@@ -94,7 +109,11 @@ def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Resp
         visit,
         hooks=hooks,
         dead=dead,
-        types=[*webhooks.Type],
+        types={
+            "server": webhooks.PUBLIC_TYPES,
+            "chat": webhooks.CHAT_TYPES,
+            "all": [*webhooks.Type],
+        },
         said=said,
         made=made,
     )

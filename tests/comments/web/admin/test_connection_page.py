@@ -125,7 +125,7 @@ def test_a_failed_message_is_discarded_and_one_of_another_site_is_not(
     message_sender.serve(at)
     (letter,) = dead_letters.dead().letters
     site_settings.add("blog", [], scheme=sample_threads.SETTINGS.scheme, now=at())
-    other = webhook_endpoints.new(f"{told.url}2", tuple(webhooks.Type), now=at())
+    other = webhook_endpoints.new(f"{told.url}2", webhooks.PUBLIC_TYPES, now=at())
     webhook_endpoints.add("blog", other, message_sender.OUTBOUND.get())
     for act in ("resend", "discard"):
         form = {"act": act, "id": other.id, "letter": letter.id}
@@ -153,3 +153,49 @@ def test_moderators_neither_see_nor_change_webhooks(
     assert len(webhook_endpoints.every("demo")) == 1
     assert "Connections" not in desk.page("/queue")
     assert told.url not in desk.page("/log")
+
+
+TOKEN = "123456:" + "c4n4ry" * 6
+
+
+def test_chats_are_added_and_their_secrets_never_shown(
+    owner: Desk, told: loopback_servers.Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_endpoints, "TELEGRAM", told.url.removesuffix("/in"))
+    hidden = f"{told.url}/c4n4ry"
+    boxes = {"posted": "on", "held": "on"}
+    pages = [
+        owner.settle("/connections", kind="slack", url=hidden, status=200, **boxes),
+        owner.settle(
+            "/connections", kind="telegram", token=TOKEN, chat="@news", status=200, **boxes
+        ),
+        owner.settle("/connections", kind="slack", url=hidden, status=409, **boxes),
+    ]
+    slack, telegram = webhook_endpoints.every("demo")
+    assert (slack.types, telegram.types) == (webhooks.CHAT_TYPES, webhooks.CHAT_TYPES)
+    pages += [_change(owner, "test", hook.id) for hook in (slack, telegram)]
+    assert [heard.path for heard in told.heard] == ["/in/c4n4ry", f"/bot{TOKEN}/sendMessage"]
+    pages += [_change(owner, "rotate", slack.id, status=409), owner.page("/connections")]
+    pages.append(owner.page("/log"))
+    assert not any("c4n4ry" in page or "whsec_" in page for page in pages)
+    assert "Telegram: <bdi>@news</bdi>" in pages[-2]
+    assert html_validator.complaints([pages[-2]]) == [[]]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"kind": "telegram", "token": TOKEN},
+        {"kind": "telegram", "token": "12:short", "chat": "1"},
+        {"kind": "telegram", "token": f"{TOKEN}/../x", "chat": "1"},
+        {"kind": "telegram", "token": TOKEN, "chat": "a b"},
+        {"kind": "discord"},
+        {"kind": "discord", "url": "https://10.0.0.1/x"},
+        {"kind": "irc", "url": "https://hooks.example/in"},
+    ],
+)
+def test_an_incomplete_or_unsafe_chat_is_refused(
+    owner: Desk, told: loopback_servers.Receiver, form: dict[str, str]
+) -> None:
+    owner.settle("/connections", status=400, posted="on", **form)
+    assert webhook_endpoints.every("demo") == ()
