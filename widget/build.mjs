@@ -166,7 +166,8 @@ async function buildBundles() {
 
 /**
  * Build the texts of all languages. English texts fill gaps, so no language lacks a text. Gaps in
- * `errors` and `reasons` stay: then the widget shows the server's English sentence. Return the
+ * `errors` and `reasons` stay: then the widget shows the server's English sentence. For the same
+ * reason, the English file has only those of them that another language translates. Return the
  * digests by language.
  */
 function buildTexts() {
@@ -174,12 +175,15 @@ function buildTexts() {
     const file = path.join(LANGUAGES, language, `${surface}.json`);
     return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, "utf8")) : undefined;
   };
-  const merged = (language, surface) =>
-    SERVERS.includes(surface)
-      ? read(language, surface)
-      : { ...read("en", surface), ...read(language, surface) };
   const folders = fs.readdirSync(LANGUAGES, { withFileTypes: true });
   const languages = folders.filter((each) => each.isDirectory() && /^[a-z]/.test(each.name));
+  const others = languages.filter(({ name }) => name !== "en");
+  const merged = (language, surface) => {
+    const texts = read(language, surface);
+    if (!SERVERS.includes(surface)) return { ...read("en", surface), ...texts };
+    const isTranslated = ([key]) => others.some(({ name }) => key in read(name, surface));
+    return Object.fromEntries(Object.entries(texts).filter(isTranslated));
+  };
   const digests = {};
   for (const { name: language } of languages) {
     const later = Object.fromEntries(

@@ -133,7 +133,7 @@ def test_only_one_module_reads_the_callers_address() -> None:
     }
     # Isso's database has a column with this name, which is not imported, and the doctor sends a
     # forged header.
-    others = {"transfer/formats/isso.py", "cli/commands/doctor_commands.py"}
+    others = {"transfer/formats/isso.py", "upkeep/service_checks.py"}
     assert found - others == {"web/http/context.py"}
 
 
