@@ -77,7 +77,7 @@ def has_gone_silent(process: int) -> bool:
     """Return whether a process has ended or is stopped."""
     try:
         return forked_programs.is_stopped(process)
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # It ended before the open or the read.
         return True
 
 
