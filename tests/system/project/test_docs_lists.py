@@ -38,8 +38,18 @@ STEPS = st.tuples(
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
     """The functions that the page defines for a plain key-value store."""
+    return run_until("import segments")
+
+
+@pytest.fixture(scope="module")
+def marker_page() -> dict[str, Any]:
+    """The functions that the page defines for a store that can prepend."""
+    return run_until("import concurrent.futures")
+
+
+def run_until(text: str) -> dict[str, Any]:
     examples = session(PAGE)
-    end = next(n for n, each in enumerate(examples.examples) if "import segments" in each.source)
+    end = next(n for n, each in enumerate(examples.examples) if text in each.source)
     del examples.examples[end:]
     result = doctest.DocTestRunner(verbose=False).run(examples, clear_globs=False)
     assert result.failed == 0
@@ -131,6 +141,89 @@ def test_compactions_slow_writers_and_crashes_lose_nothing(
     assert page["read"]() == sorted(processes.expected)
     opened, merged, base = processes.store["pointer"]
     assert set(processes.store) <= {"pointer", base, f"marks {merged}", f"marks {opened}"}
+
+
+class MarkerProcesses:
+    """The writers of a list whose inactive value has a marker, and its only compaction."""
+
+    def __init__(self, page: dict[str, Any]) -> None:
+        self.page = page
+        self.store = page["store"] = page["PrependStore"](a="+ann +ben +cleo ", b="^")
+        self.expected = {"ann", "ben", "cleo"}
+        self.appended: set[str] = set()
+        self._asleep: list[tuple[str, str]] = []
+        self._checking: list[tuple[str, str]] = []
+        self._compaction: Iterator[str] = iter(())
+        self._made = itertools.count()
+
+    def join(self, number: int) -> None:
+        self.page["add"](f"+{NAMES[number]}")
+        self.expected.add(NAMES[number])
+
+    def leave(self, number: int) -> None:
+        self.page["add"](f"-{NAMES[number]}")
+        self.expected.discard(NAMES[number])
+
+    def sleep(self, _number: int) -> None:
+        """Let a writer choose a list and then do nothing."""
+        self._asleep.append((self.page["active"](), f"writer{next(self._made)}"))
+
+    def wake(self, number: int) -> None:
+        """Let a writer append to the list that it chose, and then do nothing again."""
+        if self._asleep:
+            key, name = self._asleep.pop(number % len(self._asleep))
+            self.store.append(key, f"+{name} ")
+            self.appended.add(name)
+            self._checking.append((key, name))
+
+    def check(self, number: int) -> None:
+        """Let a writer look for its mark, as the page's `add` does."""
+        if self._checking:
+            key, name = self._checking.pop(number % len(self._checking))
+            if not (self.page["is_active"](key) and f"+{name}" in self.store[key].split()):
+                self.page["add"](f"+{name}")
+            self.expected.add(name)
+
+    def compact(self, _number: int) -> None:
+        if next(self._compaction, None) is None:
+            self._compaction = self.page["compact"]()
+            next(self._compaction)
+
+    def crash(self, _number: int) -> None:
+        self._compaction = iter(())
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(
+                [
+                    "join",
+                    "leave",
+                    "sleep",
+                    "wake",
+                    "check",
+                    "compact",
+                    "compact",
+                    "compact",
+                    "crash",
+                ]
+            ),
+            st.sampled_from([0, 0, 0, 1]),
+        ),
+        min_size=10,
+        max_size=60,
+    )
+)
+def test_lists_with_a_marker_lose_nothing(
+    marker_page: dict[str, Any], steps: list[tuple[str, int]]
+) -> None:
+    processes = MarkerProcesses(marker_page)
+    for step, number in steps:
+        getattr(processes, step)(number)
+        stored = set(marker_page["read"]())
+        # A writer that has not looked yet may find its mark or not.
+        assert processes.expected <= stored <= processes.expected | processes.appended
 
 
 def test_the_picture_of_a_compaction_shows_what_is_stored(page: dict[str, Any]) -> None:
