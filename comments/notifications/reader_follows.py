@@ -4,10 +4,13 @@ This module owns the kind Follow: a thread that a reader follows. The reader is 
 thread's followers (`thread_followers`).
 
     Follow  key below "{author id}/{site}": the thread's key name; `thread`, `since`
+            `name` and `listed` (indexed), if the reader agreed to be listed
 
-Other people see only the number of followers. A reader may therefore follow a closed thread, and
-even a banned reader may follow threads, because a refusal could reveal a shadow ban. The limits
-prevent programs from inflating the number of followers. Readers can always stop following.
+Other readers see only the number of followers. The site's staff can list the readers who agreed to
+it, each under the name that the reader gave for this list. A reader may therefore follow a closed
+thread, and even a banned reader may follow threads, because a refusal could reveal a shadow ban.
+The limits prevent programs from inflating the number of followers. Readers can always stop
+following.
 
 One commit writes the row, the mark in the thread's followers and the event that counts followers.
 An erasure deletes the reader's rows. The marks that the erasure writes request the compaction that
@@ -19,16 +22,20 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from comments import errors
 from comments.domain import records
 from comments.domain.crypto import cursors
+from comments.domain.text import cleaning
 from comments.limits import rate_limits
 from comments.limits.site_request import SiteRequest
 from comments.notifications import thread_followers
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction, set_search
-from comments.store.models import conversion, follow_rows
+from comments.store.models import comment_rows, conversion, follow_rows
 from comments.threads import thread_info
+from comments.tree.counters import statistics
 
 MOST = 1_000  # Maximum number of threads that a reader can follow on a site.
 _HOUR = timedelta(hours=1)
@@ -42,6 +49,15 @@ class FollowedThread:
     name: records.ThreadName
     since: datetime | None
     info: records.Thread | None = None
+    shown_name: str = ""
+
+
+class ListedFollower(msgspec.Struct, frozen=True):
+    """A reader who agreed to be listed as a follower of a thread, under this name."""
+
+    author: str
+    name: str
+    since: datetime | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,6 +145,49 @@ def unfollow(
     transactions.transaction(body).tell()
 
 
+def show_name(thread: records.ThreadName, author: str, name: str) -> None:
+    """Let the site's staff see, under this name, that a reader follows a thread.
+
+    An empty name hides the reader again.
+
+    Raises:
+        errors.BadInput: the name cannot be shown.
+        errors.Conflict: the reader does not follow the thread.
+        errors.Overloaded: the store did not respond in time.
+    """
+    shown = cleaning.tidy_name(name) if name else ""
+    key = follow_rows.follow_key(author, thread)
+
+    def body() -> None:
+        row = reads.get(key)
+        if row is None:
+            raise errors.Conflict("not-following")
+        row.name, row.listed = shown, key.id() if shown else ""
+        transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+
+    transactions.transaction(body)
+
+
+def listed_followers(
+    thread: records.ThreadName, *, after: str = "", limit: int
+) -> statistics.ReportPage[ListedFollower]:
+    """List the readers who agreed to be listed as followers of a thread, by author id."""
+    listed = comment_rows.thread_key_name(thread)
+    where: list[tuple[str, str, object]] = [("listed", "=", listed)]
+    if after:
+        where.append(("__key__", ">", follow_rows.follow_key(after, thread)))
+    query = reads.Query("Follow", where=where, order=("__key__",), limit=limit)
+    lines = tuple(
+        ListedFollower(
+            follow_rows.author_of(message.key.path[0].name),
+            message.properties["name"].string_value,
+            conversion.stored_time(message, "since"),
+        )
+        for message in reads.fetch(query)
+    )
+    return statistics.ReportPage(lines, lines[-1].author if len(lines) == limit else None)
+
+
 def is_following(thread: records.ThreadName, author: str) -> bool:
     """Return whether a reader follows a thread, at the cost of one read."""
     return reads.get(follow_rows.follow_key(author, thread)) is not None
@@ -214,4 +273,5 @@ def _everywhere(author: str) -> reads.Query:
 def _record(message: Any) -> FollowedThread:
     site = follow_rows.site_of(message.key.path[0].name)
     thread = records.ThreadName(site, message.properties["thread"].string_value)
-    return FollowedThread(thread, conversion.stored_time(message, "since"))
+    name = message.properties["name"].string_value
+    return FollowedThread(thread, conversion.stored_time(message, "since"), shown_name=name)

@@ -73,11 +73,15 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class OwnFollow(msgspec.Struct, frozen=True):
-    """A thread that the author follows without mail."""
+    """A thread that the author follows without mail.
+
+    `shown_name` is the name under which the site's staff see it; if it is empty, they do not.
+    """
 
     site: str
     thread: str
     since: datetime | None
+    shown_name: str
 
 
 class Everything(msgspec.Struct, frozen=True):
@@ -128,7 +132,7 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
         votes=dict(votes.by(author, site)),
         mailed=sum(len(subscriptions.of_author(name, author)[0]) for name in sites),
         follows=[
-            OwnFollow(follow.name.site, follow.name.id, follow.since)
+            OwnFollow(follow.name.site, follow.name.id, follow.since, follow.shown_name)
             for follow in reader_follows.of_author(author, site)
         ],
         inbox=list(unread),

@@ -282,6 +282,7 @@ ROWS = [
     Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
     Row("GET", f"{SITE}/following", TOKEN, 200, query=T),
     Row("PUT", f"{SITE}/following", TOKEN, 200, query=T),
+    Row("PUT", f"{SITE}/following/name", TOKEN, 409, query=T, json={"name": "Ann"}),
     Row("DELETE", f"{SITE}/following", TOKEN, 200, query=T),
     Row("GET", f"{SITE}/followed", TOKEN, 200),
     Row("POST", f"{ONE}/report", {}, 202, json={"reason": "spam"}),
@@ -307,6 +308,7 @@ ROWS = [
         Row("GET", f"{SITE}/moderation/statistics/{call}", {}, 401, query=query)
         for call, query in {
             "categories": {}, "category-commenters": {"category": "news"}, "thread-commenters": T,
+            "thread-followers": T,
             "author-categories": {"author": "g:author"}, "author-threads": {"author": "g:author"},
             "audiences": AUDIENCES, "audience-cost": AUDIENCES, "audience-commenters": AUDIENCES,
             "counters": {}, "counter-numbers": {"counter": "any"},

@@ -124,6 +124,7 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
 LISTS = {
     "list of no pending comments": "comments?thread=page",
     "statistics: 10 authors of a thread": "statistics/thread-commenters?thread=page&limit=10",
+    "statistics: no listed follower of a thread": "statistics/thread-followers?thread=page",
     "statistics: 3 threads of an author": "statistics/author-threads?author=g:c3",
 }
 
@@ -219,6 +220,10 @@ def _written(priced: PricedThread) -> Iterator[str]:
     yield line("vote withdrawn", "DELETE", vote, headers=voter)
     following = "/api/v1/sites/demo/following?thread=page"
     yield line("follow a thread", "PUT", following, headers=voter)
+    shown = f"{following.replace('?', '/name?')}"
+    yield line(
+        "show staff that a reader follows", "PUT", shown, headers=voter, json={"name": "Ann"}
+    )
     yield line("whether a reader follows", "GET", following, headers=voter)
     yield line("list of 1 followed thread", "GET", "/api/v1/sites/demo/followed", headers=voter)
     yield line("stop following", "DELETE", following, headers=voter)

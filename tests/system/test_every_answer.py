@@ -36,7 +36,8 @@ PERSONAL = {
         "moderation/statistics/thread-commenters", "moderation/statistics/author-categories",
         "moderation/statistics/author-threads", "moderation/statistics/audiences",
         "moderation/statistics/audience-cost", "moderation/statistics/audience-commenters",
-        "moderation/statistics/counters",
+        "moderation/statistics/counters", "moderation/statistics/thread-followers",
+        "following/name",
         "moderation/statistics/counter-numbers",
     )
 }  # fmt: skip

@@ -20,6 +20,7 @@ ACCEPTED = (
     "/statistics/categories",
     "/statistics/category-commenters",
     "/statistics/thread-commenters",
+    "/statistics/thread-followers",
     "/statistics/author-categories",
     "/statistics/author-threads",
     "/statistics/audiences",

@@ -14,7 +14,7 @@ from comments.domain.counters import counting
 from comments.domain.text import tables
 from comments.domain.text.shown_values import quantity
 from comments.moderation import thread_list, thread_overrides
-from comments.notifications import follower_addresses, thread_followers
+from comments.notifications import follower_addresses, reader_follows, thread_followers
 from comments.reading import tree_table
 from comments.tree.counters import totals
 from comments.tree.lists import ordered_query
@@ -37,13 +37,22 @@ class _ListedThread(msgspec.Struct, frozen=True):
     url: str
 
 
+class _ListedFollower(msgspec.Struct, frozen=True):
+    """A reader who agreed to be listed, by the reader's id and chosen name."""
+
+    author: str
+    name: str
+    since: datetime | None
+
+
 class _Followers(msgspec.Struct, frozen=True):
-    """The output of `thread followers --json`. `addresses` is null if not requested."""
+    """The output of `thread followers --json`. Lists that were not requested are null."""
 
     followers: int
     mail: int
     readers: int
     addresses: list[str] | None
+    names: list[_ListedFollower] | None
 
 
 class _Hashes(msgspec.Struct, frozen=True):
@@ -154,15 +163,17 @@ def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
 @thread.command("followers", console.SITE)
 @click.argument("thread_id", metavar="THREAD")
 @click.option("--addresses", is_flag=True, help="List the addresses whose owners agreed.")
+@click.option("--names", is_flag=True, help="List the readers without mail who agreed.")
 @click.option("--reason", default="", help="Reason for the list, for the audit log.")
 @_json
 def _show_followers(
-    site_id: str, thread_id: str, *, addresses: bool, reason: str, is_json: bool
+    site_id: str, thread_id: str, *, addresses: bool, names: bool, reason: str, is_json: bool
 ) -> None:
-    """Count a thread's followers, and list the addresses that the site's owner may see.
+    """Count a thread's followers, and list those whom the site's owner may see.
 
-    The list contains only addresses of subscribers who agreed when they confirmed the subscription.
-    Each use of this list is recorded in the audit log.
+    The list of addresses contains only those of subscribers who agreed when they confirmed the
+    subscription. Each use of this list is recorded in the audit log. The list of names contains
+    each reader who follows without mail and gave a name for this list, with the reader's id.
     """
     name = console.thread(site_id, thread_id)
     followers = thread_followers.count(name)
@@ -174,8 +185,11 @@ def _show_followers(
             name, actor, secret=secret, now=now, reason=reason
         )
     by_mail = followers.all - followers.readers
+    named = list(_listed_followers(name)) if names else None
     if is_json:
-        shown = _Followers(followers.all, by_mail, followers.readers, listed if addresses else None)
+        shown = _Followers(
+            followers.all, by_mail, followers.readers, listed if addresses else None, named
+        )
         click.echo(msgspec.json.encode(shown).decode())
         return
     click.echo(
@@ -183,6 +197,17 @@ def _show_followers(
     )
     for address in listed:
         click.echo(address)
+    for follower in named or ():
+        click.echo(f"{follower.name} ({follower.author})")
+
+
+def _listed_followers(name: records.ThreadName) -> Iterator[_ListedFollower]:
+    after: str | None = ""
+    while after is not None:
+        page = reader_follows.listed_followers(name, after=after, limit=1_000)
+        for line in page.lines:
+            yield _ListedFollower(line.author, line.name, line.since)
+        after = page.after
 
 
 @thread.command("set", console.SITE)

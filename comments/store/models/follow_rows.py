@@ -8,10 +8,16 @@ FOLLOWER = "Follower"  # The kind of the rows' parent keys. No entity has this k
 
 
 class FollowRow(schema.StoredRow):
-    """A thread that a reader follows. Only `reader_follows` writes this kind."""
+    """A thread that a reader follows. Only `reader_follows` writes this kind.
+
+    `name` is the name under which the site's staff may see that the reader follows; if it is not
+    empty, `listed` is the thread's key name.
+    """
 
     thread = schema.text(required=True)
     since = schema.time(indexed=False)
+    name = schema.text(default="")
+    listed = schema.string(default="")
 
 
 def follower_key(author: str, site: str) -> schema.RowKey:
@@ -31,3 +37,8 @@ def follow_key_of(author: str, site: str, thread: str) -> schema.RowKey:
 def site_of(follower: str) -> str:
     """Return the site at the end of the name of a follower's key."""
     return follower.partition("/")[2]
+
+
+def author_of(follower: str) -> str:
+    """Return the author at the start of the name of a follower's key."""
+    return follower.rpartition("/")[0]

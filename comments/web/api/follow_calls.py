@@ -1,7 +1,7 @@
 """The calls of `/api/v1` with which a reader follows threads, with a token and without mail.
 
 Each response is meant for one person, so no cache may store it. Readers learn how many people
-follow a thread, but never who they are.
+follow a thread, but never who they are. Staff learn it only of readers who give a name for it.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ from comments.threads import thread_info
 from comments.web.api import comment_calls
 from comments.web.api.callers import api_callers
 from comments.web.http import context, cors, responses
-from comments.web.http.decode import parameters, query_strings
+from comments.web.http.decode import json_bodies, parameters, query_strings
 
 blueprint = flask.Blueprint("following", __name__, url_prefix="/api/v1")
 blueprint.before_request(comment_calls.admit)
@@ -30,13 +30,24 @@ class FollowState(msgspec.Struct, frozen=True):
     followers: int
 
 
+class FollowerName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The name to show to the site's staff, or "" to show none."""
+
+    name: str
+
+
 class ShownThread(msgspec.Struct, frozen=True):
-    """A thread that the caller follows. `title` and `url` may be empty."""
+    """A thread that the caller follows. `title` and `url` may be empty.
+
+    `name` is the name under which the site's staff see that the caller follows the thread; if it is
+    empty, they do not see it.
+    """
 
     thread: str
     title: str
     url: str
     since: datetime | None
+    name: str
 
 
 class FollowedPage(msgspec.Struct, frozen=True):
@@ -60,6 +71,16 @@ def follow(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the 
     request: SiteRequest = flask.g.asked
     thread, author = _thread_and_author(request.site)
     reader_follows.begin(thread, author, request)
+    return _state(thread, follows=True)
+
+
+@blueprint.route("/sites/<site:site_id>/following/name", methods=["PUT"])
+def show_name(site_id: str) -> flask.Response:  # noqa: ARG001 - same
+    """Show the site's staff, under a name, that the caller follows a thread; or stop showing it."""
+    request: SiteRequest = flask.g.asked
+    thread, author = _thread_and_author(request.site)
+    sent = json_bodies.read(FollowerName)
+    reader_follows.show_name(thread, author, sent.name)
     return _state(thread, follows=True)
 
 
@@ -102,4 +123,4 @@ def _state(thread: records.ThreadName, *, follows: bool) -> flask.Response:
 def _shown_thread(followed: reader_follows.FollowedThread, site: records.Site) -> ShownThread:
     info = followed.info
     title, url = ("", "") if info is None else (info.title, thread_info.address(info.url, site))
-    return ShownThread(followed.name.id, title, url, followed.since)
+    return ShownThread(followed.name.id, title, url, followed.since, followed.shown_name)

@@ -19,6 +19,7 @@ from comments.domain import categories, records
 from comments.domain.counters import audiences
 from comments.domain.crypto import cursors
 from comments.domain.text import tables
+from comments.notifications import reader_follows
 from comments.sites import site_settings
 from comments.tree.counters import audience_scan, statistics
 from comments.tree.counters.declared import declarations, declared_reports
@@ -73,6 +74,16 @@ def list_thread_commenters(site_id: str) -> flask.Response:
     form = ReportForm(statistics_shapes.CommenterReport, statistics.AuthorCount)
     read = functools.partial(statistics.commenters, records.ThreadName(site_id, thread))
     return answer(query, read, form, (site_id, "thread", thread))
+
+
+@blueprint.get(f"{_STATISTICS}/thread-followers")
+def list_thread_followers(site_id: str) -> flask.Response:
+    """List the readers who follow a thread without mail and agreed to be listed."""
+    site = site_settings.get(site_id)
+    thread, query = query_strings.read_thread(statistics_shapes.ReportQuery, site)
+    form = ReportForm(statistics_shapes.FollowerReport, reader_follows.ListedFollower)
+    read = functools.partial(reader_follows.listed_followers, records.ThreadName(site_id, thread))
+    return answer(query, read, form, (site_id, "thread-followers", thread))
 
 
 @blueprint.get(f"{_STATISTICS}/author-categories")

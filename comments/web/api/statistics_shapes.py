@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from comments.notifications import reader_follows
 from comments.tree.counters import audience_scan, statistics
 from comments.tree.counters.declared import declared_reports
 from comments.web.http.decode import parameters
@@ -106,6 +107,16 @@ class CategoryReport(msgspec.Struct, frozen=True):
     """
 
     categories: list[CategoryNumbers]
+    cursor: str | None
+
+
+class FollowerReport(msgspec.Struct, frozen=True):
+    """Readers by id who agreed to be listed as followers of a thread.
+
+    Send `cursor` to get the next page.
+    """
+
+    followers: list[reader_follows.ListedFollower]
     cursor: str | None
 
 

@@ -208,6 +208,12 @@ OPERATIONS = (
         query=statistics_shapes.ReportQuery, extra=_THREAD, **_REPORT,
     ),
     Operation(
+        "get", f"{_STATISTICS}/thread-followers", "listThreadFollowers",
+        "List the readers who follow a thread without mail and agreed to be listed",
+        statistics_shapes.FollowerReport, query=statistics_shapes.ReportQuery, extra=_THREAD,
+        **_REPORT,
+    ),
+    Operation(
         "get", f"{_STATISTICS}/author-categories", "listAuthorCategories",
         "List the categories in which an author has commented",
         statistics_shapes.AuthorCategoryReport, query=statistics_shapes.AuthorReportQuery,
@@ -335,6 +341,12 @@ OPERATIONS = (
     Operation(
         "put", _FOLLOWING, "follow", "Follow a thread without mail", follow_calls.FollowState,
         refuses=(409, 429), extra=_THREAD, security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "put", f"{_FOLLOWING}/name", "showFollowerName",
+        "Show the site's staff, under a name, that you follow a thread without mail",
+        follow_calls.FollowState, refuses=(409,), body=follow_calls.FollowerName, extra=_THREAD,
+        security=_TOKEN_NEEDED,
     ),
     Operation(
         "delete", _FOLLOWING, "unfollow", "Stop following a thread without mail",

@@ -165,6 +165,42 @@ def test_a_closed_thread_can_be_followed_and_a_ban_does_not_show(
     assert answer(client.put(HERE, headers=ann)) == {"following": True, "followers": 1}
 
 
+def test_staff_see_only_the_followers_who_gave_a_name(
+    client: FlaskClient, open_store: connection.Store
+) -> None:
+    for thread in ("t", "u"):
+        say(client, thread)
+    for name in ("ann", "bob", "cid"):
+        client.put(HERE, headers=guest(name))
+        client.put(f"{FOLLOWING}?thread=u", headers=guest(name))
+    named = HERE.replace("?", "/name?")
+
+    def listed(after: str = "") -> list[tuple[str, str]]:
+        with open_store.context():
+            page = reader_follows.listed_followers(NAME, after=after, limit=2)
+        return [(each.author, each.name) for each in page.lines]
+
+    for name in ("cid", "ann", "bob"):
+        shown = client.put(named, headers=guest(name), json={"name": f" user-{name}\u202e "})
+        assert answer(shown) == {"following": True, "followers": 3}
+    assert listed() == [("g:ann", "user-ann"), ("g:bob", "user-bob")]
+    assert listed("g:bob") == [("g:cid", "user-cid")]
+    followed = answer(client.get(FOLLOWED, headers=guest("ann")))["threads"]
+    assert {each["thread"]: each["name"] for each in followed} == {"t": "user-ann", "u": ""}
+    mine = answer(client.get("/api/v1/sites/demo/author", headers=guest("ann")))["follows"]
+    assert {each["thread"]: each["shown_name"] for each in mine} == {"t": "user-ann", "u": ""}
+    # Following again keeps the name; an empty name hides it; a reader who leaves is not listed.
+    client.put(HERE, headers=guest("cid"))
+    client.put(named, headers=guest("ann"), json={"name": ""})
+    client.delete(HERE, headers=guest("bob"))
+    assert listed() == [("g:cid", "user-cid")]
+    left = client.put(named, headers=guest("bob"), json={"name": "x"})
+    assert refused(left, 409) == "not-following"
+    too_long = client.put(named, headers=guest("cid"), json={"name": "x" * 200})
+    assert refused(too_long, 400, "name") == "too-long"
+    assert listed() == [("g:cid", "user-cid")]
+
+
 def test_an_erased_reader_is_in_no_set_and_the_export_lists_what_they_followed(
     client: FlaskClient, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

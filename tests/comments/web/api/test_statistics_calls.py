@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 from comments.accounts import accounts
 from comments.domain import records
 from comments.events import dispatcher
+from comments.notifications import reader_follows
 from comments.sites import site_settings
 from comments.store import connection
 from comments.upkeep import wiring
@@ -31,6 +32,7 @@ CALLS = {
     "categories": ("CategoryReport", ""),
     "category-commenters": ("CommenterReport", "category=sport"),
     "thread-commenters": ("CommenterReport", "thread=a"),
+    "thread-followers": ("FollowerReport", "thread=a"),
     "author-categories": ("AuthorCategoryReport", "author=g:ann"),
     "author-threads": ("AuthorThreadReport", "author=g:ann"),
     "audience-commenters": ("MemberReport", f"audiences={quote(SPORT)}"),
@@ -40,6 +42,10 @@ CALLS = {
 @pytest.fixture(autouse=True)
 def _filled(store: connection.Store, site: records.Site) -> None:
     site_settings.change(site.id, origins=[moderators.ORIGIN])
+    followed = records.ThreadName(site.id, "a")
+    for author in ("g:eve", "g:finn"):
+        reader_follows.follow(followed, author, now=sample_threads.START)
+        reader_follows.show_name(followed, author, f"=user-{author[2:]}")
     filed = sample_threads.filing(site, "sport/football", "sport/rugby", "news")
     for number, (who, thread, category) in enumerate(
         [
