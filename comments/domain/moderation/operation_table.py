@@ -1,0 +1,324 @@
+"""List what owners, moderators and operators can do, and where: by which command and on which page.
+
+A test compares the table with the commands and with the console's routes, so no side can get an
+operation that the table does not list. An operation that only one side offers says why.
+`scripts/operations.py` draws docs/operations.md from the table; the summaries of commands and the
+headings of pages are defined where they are used, because the table would only repeat them.
+"""
+
+import enum
+from typing import NamedTuple
+
+
+class Audience(enum.StrEnum):
+    """Who may perform an operation. Owners may do all that moderators may."""
+
+    MODERATOR = "moderator"
+    SITE = "owner of the site"
+    SERVICE = "owner of the service"
+    OPERATOR = "operator"
+    SELF = "everyone, for themselves"
+
+
+class OperationRow(NamedTuple):
+    """An operation. `reason` says why it has no command or no page, and is "" if it has both.
+
+    `commands` and `routes` are separated by commas. A route is a method and a path below `/admin/`,
+    where `SITE` stands for `sites/<site>`.
+    """
+
+    name: str
+    audience: Audience
+    commands: str = ""
+    routes: str = ""
+    reason: str = ""
+
+
+_MODERATOR, _SITE, _SERVICE, _OPERATOR, _SELF = Audience
+_FILES = "It needs the files of the machine or a stopped service."
+_LINKS = "It needs a link or a browser."
+_HERE = "The console does not offer it yet."
+
+SECTIONS: dict[str, tuple[OperationRow, ...]] = {
+    "Websites": (
+        OperationRow("Add a website", _SERVICE, "site add", "POST sites"),
+        OperationRow("List the websites", _MODERATOR, "site list", "GET "),
+        OperationRow(
+            "Get started: see whether pages load the comments, and finish the setup",
+            _SITE,
+            routes="GET SITE/start, GET SITE/start/state, POST SITE/start/done",
+            reason="The steps lead through the pages of the console.",
+        ),
+        OperationRow(
+            "Check a page of the website",
+            _SITE,
+            routes="POST SITE/start/check",
+            reason="The command line does not offer it yet.",
+        ),
+        OperationRow("Show the settings", _SITE, "site show", "GET SITE/settings"),
+        OperationRow(
+            "Change the settings",
+            _SITE,
+            "site set",
+            "POST SITE/settings, POST SITE/settings/options, POST SITE/settings/origin, "
+            "POST SITE/start/origin",
+        ),
+        OperationRow("Rename a website", _SITE, "site rename", "POST SITE/settings/rename"),
+        OperationRow("Delete a website", _SITE, "site delete", "POST SITE/settings/delete"),
+        OperationRow("Take a deleted website back", _SITE, "site undelete", "POST SITE/undelete"),
+        OperationRow(
+            "Erase a deleted website before its 30 days are over",
+            _OPERATOR,
+            "site erase",
+            reason="Nobody can undo it, so a person with access to the backups should do it.",
+        ),
+        OperationRow(
+            "Change the number of levels of replies",
+            _OPERATOR,
+            "site rescheme",
+            reason="It changes the stored place of every comment, and has options for operators.",
+        ),
+    ),
+    "Comments": (
+        OperationRow(
+            "List comments by status",
+            _MODERATOR,
+            "moderate queue",
+            "GET SITE/queue, GET SITE/reported, GET SITE/comments/<comment>",
+        ),
+        OperationRow(
+            "Approve, reject, hide, hold, restore, pin or unpin comments, or mark them as spam",
+            _MODERATOR,
+            "moderate approve, moderate reject, moderate spam, moderate hide, moderate hold, "
+            "moderate restore, moderate pin, moderate unpin",
+            "POST SITE/queue, POST SITE/reported, POST SITE/comments/<comment>, "
+            "POST SITE/thread, POST SITE/author",
+        ),
+        OperationRow("Show the audit log", _MODERATOR, "moderate log", "GET SITE/log"),
+        OperationRow(
+            "Undo an entry of the audit log", _MODERATOR, "moderate undo", "POST SITE/log"
+        ),
+    ),
+    "Threads": (
+        OperationRow("List the threads", _MODERATOR, "thread list", "GET SITE/threads"),
+        OperationRow("Show the stored tree of a thread", _MODERATOR, "thread show", reason=_HERE),
+        OperationRow(
+            "Lock a thread, or set its policy",
+            _MODERATOR,
+            "moderate thread",
+            "POST SITE/thread/state",
+        ),
+        OperationRow(
+            "Set a thread's title, address and categories",
+            _MODERATOR,
+            "thread set",
+            "POST SITE/thread/title",
+        ),
+        OperationRow(
+            "Count and list a thread's followers", _SITE, "thread followers", reason=_HERE
+        ),
+        OperationRow("Check and repair a thread", _SITE, "repair", reason=_HERE),
+        OperationRow("Recount the counters", _SITE, "recount", reason=_HERE),
+        OperationRow("Rebuild the pages of a thread", _SITE, "thread rebuild", reason=_HERE),
+        OperationRow(
+            "Compact changed threads", _OPERATOR, "compact", reason="The service does it by itself."
+        ),
+    ),
+    "Moderation and spam": (
+        OperationRow(
+            "Show and change the moderation policy",
+            _SITE,
+            "moderate policy",
+            "POST SITE/settings/policy",
+        ),
+        OperationRow("List the rules", _MODERATOR, "rule list", "GET SITE/rules"),
+        OperationRow(
+            "Add, change or test a rule", _MODERATOR, "rule add, rule test", "POST SITE/rules"
+        ),
+        OperationRow("Remove a rule", _MODERATOR, "rule remove", "POST SITE/rules/remove"),
+        OperationRow(
+            "Ban an author, or lift a ban",
+            _MODERATOR,
+            "moderate ban, moderate unban",
+            "POST SITE/bans",
+        ),
+        OperationRow("Show the classifiers", _SITE, "classifier show", "GET SITE/advisers"),
+        OperationRow(
+            "Enable, change or disable a classifier",
+            _SITE,
+            "classifier akismet, classifier webhook, classifier rotate, classifier remove",
+            "POST SITE/advisers",
+        ),
+        OperationRow(
+            "Require a Turnstile token",
+            _SITE,
+            "post-limits turnstile, post-limits no-turnstile",
+            "POST SITE/turnstile",
+        ),
+        OperationRow(
+            "Show the limits for posts, the budget and its use",
+            _SITE,
+            "post-limits show, budget show",
+            "GET SITE/limits",
+        ),
+        OperationRow("Change the limits for posts", _SITE, "post-limits set", "POST SITE/limits"),
+        OperationRow("Change the daily budget", _SITE, "budget set", "POST SITE/limits/budget"),
+    ),
+    "People": (
+        OperationRow(
+            "List owners, moderators and invitations",
+            _SERVICE,
+            "account list, account invitations",
+            "GET people, GET people/account",
+        ),
+        OperationRow(
+            "Invite an owner or a moderator", _SERVICE, "account invite", "POST people/invite"
+        ),
+        OperationRow(
+            "Withdraw an invitation", _SERVICE, "account withdraw", "POST people/withdraw"
+        ),
+        OperationRow(
+            "Change a role, end sessions, reset a password, or remove an account",
+            _SERVICE,
+            "account role, account sign-out, account reset, account remove",
+            "POST people/account",
+        ),
+        OperationRow(
+            "Create an account with a password",
+            _OPERATOR,
+            "account add",
+            reason="In the console, people choose their own password through an invitation.",
+        ),
+        OperationRow(
+            "List the authors of a site, and the comments of an author",
+            _MODERATOR,
+            "stats commenters",
+            "GET SITE/authors, GET SITE/author",
+        ),
+        OperationRow("Export the data of a person", _SERVICE, "author export", reason=_HERE),
+        OperationRow("Erase a person", _SERVICE, "author erase", reason=_HERE),
+        OperationRow("Erase a mail address", _SERVICE, "forget", reason=_HERE),
+        OperationRow(
+            "Sign in, sign out, accept an invitation, choose a new password",
+            _SELF,
+            routes=(
+                "GET sign-in, GET welcome, GET reset, POST sign-in, POST sign-in/code, "
+                "POST sign-in/provider, POST sign-out, POST sign-out/everywhere, POST welcome, "
+                "POST welcome/accept, POST welcome/provider, POST reset"
+            ),
+            reason=_LINKS,
+        ),
+        OperationRow(
+            "Change your password, authenticator, recovery codes, providers and sessions",
+            _SELF,
+            routes=(
+                "GET account, POST account/password, POST account/authenticator, "
+                "POST account/authenticator/remove, POST account/recovery, POST account/provider, "
+                "POST account/provider/remove, POST account/moderation/end"
+            ),
+            reason=_LINKS,
+        ),
+    ),
+    "Sign-in": (
+        OperationRow("List the providers", _SERVICE, "provider list", reason=_HERE),
+        OperationRow(
+            "Add, offer, withdraw or remove a provider",
+            _SERVICE,
+            "provider add, provider offer, provider withdraw, provider remove",
+            reason=_HERE,
+        ),
+        OperationRow("Check that a provider answers", _SERVICE, "provider check", reason=_HERE),
+        OperationRow(
+            "List the keys with which a site signs in its readers",
+            _SITE,
+            "site-key list",
+            reason=_HERE,
+        ),
+        OperationRow(
+            "Add or remove a key of a site", _SITE, "site-key add, site-key remove", reason=_HERE
+        ),
+    ),
+    "Connections": (
+        OperationRow(
+            "List the webhooks and their last results",
+            _SITE,
+            "webhook list",
+            "GET SITE/connections",
+        ),
+        OperationRow("Add a webhook or a chat", _SITE, "webhook add", "POST SITE/connections"),
+        OperationRow(
+            "Test, enable or remove a webhook, or change its secret",
+            _SITE,
+            "webhook test, webhook on, webhook rotate, webhook remove",
+            "POST SITE/connections/change",
+        ),
+    ),
+    "Statistics": (
+        OperationRow(
+            "Show numbers of comments and commenters",
+            _MODERATOR,
+            "stats site, stats categories, stats days, stats months, stats threads",
+            "GET SITE/statistics",
+        ),
+        OperationRow("Count the commenters of an audience", _SITE, "stats audience", reason=_HERE),
+        OperationRow(
+            "Declare, change and remove counters, and show their numbers",
+            _SITE,
+            "counter add, counter change, counter cost, counter list, counter show, counter remove",
+            reason=_HERE,
+        ),
+    ),
+    "Data": (
+        OperationRow("Export a website", _SITE, "export", "GET SITE/export"),
+        OperationRow(
+            "Import a file, after a check",
+            _SITE,
+            "import",
+            "POST SITE/imports, POST SITE/imports/upload, POST SITE/imports/part, "
+            "POST SITE/imports/finish, GET SITE/imports/status",
+        ),
+        OperationRow(
+            "List the imports, and show what an undo removes",
+            _SITE,
+            "imports list, imports show",
+            "GET SITE/imports, GET SITE/imports/undo",
+        ),
+        OperationRow("Undo an import", _SITE, "imports undo", "POST SITE/imports/undo"),
+        OperationRow(
+            "Compare an export with the comments that were imported from it",
+            _OPERATOR,
+            "verify",
+            reason="The console compares each file after its import.",
+        ),
+    ),
+    "The service": (
+        OperationRow("Check the service", _SERVICE, "doctor", "GET health, POST health/check"),
+        OperationRow(
+            "Show pending deliveries and dead letters",
+            _SERVICE,
+            "delivery status, delivery dead, delivery show",
+            "GET health",
+        ),
+        OperationRow(
+            "Retry or discard a dead letter",
+            _SERVICE,
+            "delivery revive, delivery drop",
+            "POST health/letters",
+        ),
+        OperationRow(
+            "Hold all pending messages before a restored database is used",
+            _OPERATOR,
+            "delivery hold",
+            reason=_FILES,
+        ),
+        OperationRow("Back up and restore the store", _OPERATOR, "backup, restore", reason=_FILES),
+        OperationRow("Upgrade the store", _OPERATOR, "upgrade", reason=_FILES),
+        OperationRow(
+            "Encrypt stored data again after a change of SECRET",
+            _OPERATOR,
+            "secret renew",
+            reason=_FILES,
+        ),
+        OperationRow("Start the service", _OPERATOR, "serve", reason=_FILES),
+    ),
+}
