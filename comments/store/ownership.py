@@ -28,6 +28,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Standing": "counters",
     "Category": "counters",
     "Day": "counters",
+    "Month": "counters",
     "Appearance": "counters",
     "DeclaredCount": "counters",
     "Event": "outbox",

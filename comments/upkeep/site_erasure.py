@@ -344,6 +344,7 @@ ERASERS: Mapping[str, Finder] = {
     "Standing": _by_prefix("Standing"),
     "Category": _by_prefix("Category"),
     "Day": _by_prefix("Day"),
+    "Month": _by_prefix("Month"),
     "Appearance": _by_prefix("Appearance"),
     "DeclaredCount": _by_prefix("DeclaredCount"),
     "Usage": _by_prefix("Usage"),

@@ -242,6 +242,7 @@ MAKERS: dict[str, Callable[[str], Rows]] = {
     "Day": _of_site(
         lambda site: counter_rows.statistics_key(counting.day_scope(site, "2026-01-01", "a/b"))
     ),
+    "Month": _of_site(lambda site: counter_rows.month_key(site, "2026-01", "00")),
     "Appearance": _appearances,
     "DeclaredCount": _of_site(lambda site: declared_rows.declared_key(site, "1/a")),
     "Event": _events,

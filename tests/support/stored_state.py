@@ -101,6 +101,11 @@ def later() -> dict[str, Numbers]:
     for each in rows("Day"):
         site, category, day = _parts(each)
         found[f"day {site} {day} {category}"] = _only(each)
+    for each in rows("Month"):
+        site, month, _ = name_of(each).split("/")
+        sums = found.setdefault(f"month {site} {month}", {})
+        for name, number in _only(each).items():
+            sums[name] = sums.get(name, 0) + number
     for each in rows("Appearance"):
         site, category, day, author = _parts(each)
         place = f"day {site} {day} {category}" if day else f"category {site} {category}"
@@ -231,7 +236,7 @@ def assert_listings() -> None:
 
 def _list(sums: dict[str, Numbers], thread: str, number: int) -> None:
     digest = base64.urlsafe_b64encode(hashlib.sha256(thread.encode()).digest()[:9]).decode()
-    here = sums.setdefault(thread.partition("/")[0], {})
+    here = sums.setdefault(thread.partition("/")[0].partition("#")[0], {})
     here[digest] = here.get(digest, 0) + number
 
 

@@ -10,9 +10,10 @@ of author or votes all use the same sum.
 
 A scope is a thread, a website, one of the website's categories, a day on a website or in a
 category, or an author within any of these. Another scope of a website contains the number of listed
-comments of each of its threads (`listings_scope`). The names of scopes and counters are stored, so
-they must never change. A comment counts once in each category of its thread, once in each category
-above these, and on the day (UTC) of its creation.
+comments of each of its threads (`listings_scope`), and a group of pages in a month contains the
+number of approved comments by page, author and day (`month_scope`). The names of scopes and
+counters are stored, so they must never change. A comment counts once in each category of its
+thread, once in each category above these, and on the day (UTC) of its creation.
 
 The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
 while the author has an approved comment there. The number of participants therefore changes when an
@@ -39,12 +40,20 @@ FOLLOWERS = "followers"
 LISTED = "listed"
 LISTINGS = "listings"
 APPROVED = Status.APPROVED.value
+MONTH = "month"
+GROUPS = 64  # Stored in key names, so it must never change.
+# The first character of a number's name: the comments of an hour on a day's row, and on a month's
+# row those of a page or person on a day of the month.
+HOUR = "h"
+PAGE = "t"
+PERSON = "a"
 
 
 class Scope(NamedTuple):
     """The place where something is counted. `place` is a site id or a thread's key name.
 
-    `day` has the form "2026-01-31"; without a `category`, it is a day of the whole site.
+    `day` has the form "2026-01-31"; without a `category`, it is a day of the whole site. For a
+    group of pages in a month, `day` has the form "2026-01", and `category` is the group.
     """
 
     kind: str
@@ -69,8 +78,8 @@ Registry = Sequence[Callable[[S], Amounts]]
 class CountedState(NamedTuple):
     """The fields of a comment that counters need. `thread` is a key name; `author` may be empty.
 
-    `reply` tells whether the comment answers a comment. Events from earlier releases have no `day`
-    and no `reply`.
+    `reply` tells whether the comment answers a comment. `hour` is the hour of the day (UTC) of its
+    creation, as two digits. Events from earlier releases have no `day`, no `reply` and no `hour`.
     """
 
     site: str
@@ -83,6 +92,7 @@ class CountedState(NamedTuple):
     categories: tuple[str, ...] = ()
     day: str = ""
     reply: bool = False
+    hour: str = ""
 
 
 class Presence(NamedTuple):
@@ -145,6 +155,16 @@ def day_scope(site: str, day: str, category: str = "", author: str = "") -> Scop
     return Scope("day", site, author, category, day)
 
 
+def month_scope(site: str, thread: str, day: str) -> Scope:
+    """Return the scope of a group of a website's pages in the month of a day.
+
+    All comments of a thread are in one group. The groups divide a month's numbers among several
+    rows, because a row has a maximum size.
+    """
+    group = hashlib.sha256(thread.encode()).digest()[0] % GROUPS
+    return Scope(MONTH, site, category=f"{group:02}", day=day[:7])
+
+
 def above(scope: Scope) -> Scope:
     """Return the scope in which this scope's author is a participant."""
     if scope.kind == "participation":
@@ -195,6 +215,22 @@ def _of_day(state: CountedState) -> Amounts:
     return _of_statistics(day_scope(state.site, state.day), state) if state.day else ()
 
 
+def _of_hour(state: CountedState) -> Amounts:
+    """Count an approved comment in the hour of its day."""
+    if state.status != APPROVED or not (state.day and state.hour):
+        return ()
+    return ((Key(day_scope(state.site, state.day), f"{HOUR}{state.hour}"), 1),)
+
+
+def _of_month(state: CountedState) -> Amounts:
+    """Count an approved comment for its page and its author, by the day of the month."""
+    if state.status != APPROVED or not state.day:
+        return ()
+    where, day = month_scope(state.site, state.thread, state.day), state.day[8:]
+    page = Key(where, f"{PAGE}{day}{state.thread.removeprefix(state.site)}")
+    return ((page, 1), *([(Key(where, f"{PERSON}{day}{state.author}"), 1)] if state.author else []))
+
+
 def _of_categories(state: CountedState) -> Amounts:
     amounts: list[tuple[Key, int]] = []
     for category in categories.with_ancestors(state.categories[: categories.MOST]):
@@ -222,7 +258,8 @@ def _of_presence(state: Presence) -> Amounts:
 IN_THREAD: Registry[CountedState] = (_of_thread, _of_participation)
 # Counters that are updated from the event of a change, because changes in many threads contend for
 # their rows.
-STATISTICS: Registry[CountedState] = (_of_day, _of_categories)
+OF_PERIODS: Registry[CountedState] = (_of_hour, _of_month)
+STATISTICS: Registry[CountedState] = (_of_day, _of_categories, *OF_PERIODS)
 OF_LISTINGS: Registry[CountedState] = (_of_listings,)
 FROM_EVENTS: Registry[CountedState] = (_of_site, _of_author, *STATISTICS, *OF_LISTINGS)
 FOLLOWING: Registry[Following] = (_of_follower,)

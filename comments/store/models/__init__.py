@@ -23,6 +23,7 @@ filters or orders by are indexed, because each indexed property costs an index r
     Standing  key: "{site id}/{author's id}"
     Category  key: "{site id}/{category}"; a "/" in a category is U+001F here and in the next two
     Day       key: "{site id}/{category, or empty}/{date}"
+    Month     key: "{site id}/{month}/{group of pages}"
     Appearance
               key: "{site id}/{category, or empty}/{date, or empty}/{author's id}"
     DeclaredCount

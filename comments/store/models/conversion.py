@@ -28,12 +28,14 @@ def comment_state(row: CommentRow) -> counting.CountedState:
         categories=tuple(row.categories),
         day=row.created.date().isoformat(),
         reply=row.reply_to is not None,
+        hour=f"{row.created.hour:02}",
     )
 
 
 def state_from_message(entity: Any) -> counting.CountedState:
     """Return the part of a comment that counters need, directly from its protobuf message."""
     values = entity.properties
+    created = _time(values["created"])
     return counting.CountedState(
         site=values["site"].string_value,
         thread=values["thread"].string_value,
@@ -43,8 +45,9 @@ def state_from_message(entity: Any) -> counting.CountedState:
         up=values["up"].integer_value,
         down=values["down"].integer_value,
         categories=texts(values["categories"]),
-        day=_time(values["created"]).date().isoformat(),
+        day=created.date().isoformat(),
         reply=bool(values["reply_to"].string_value),
+        hour=f"{created.hour:02}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Define the kinds and keys for counters of threads, sites, authors, categories and days.
+"""Define the kinds and keys for counters of threads, sites, authors, categories and periods.
 
 A row's `numbers` property is a JSON object that maps names to numbers. A number is updated by the
 transaction of a change, by the delivery of an event, or by a recount.
@@ -20,6 +20,7 @@ from comments.store.models.comment_rows import thread_key, thread_key_name
 
 OWNER = "counters"
 Numbers = dict[str, int]
+MOST_BYTES = 1_000_000  # Maximum size of a row's numbers; an entity has at most 1 MiB.
 _NESTED = "\x1f"  # Stored in place of a category's "/", so it must never change.
 _LAST = "\U0010ffff"
 
@@ -100,6 +101,15 @@ class DayRow(schema.StoredRow):
     numbers = schema.text(default="")
 
 
+class MonthRow(schema.StoredRow):
+    """The numbers of a group of a website's pages in a month. Only `counters` writes this kind.
+
+    The names of the numbers are those of `counting.month_scope`.
+    """
+
+    numbers = schema.text(default="")
+
+
 class AppearanceRow(schema.StoredRow):
     """An author with approved comments in a category or on a day, written only by `counters`.
 
@@ -163,7 +173,12 @@ def subtree_names(site: str, category: str) -> tuple[str, str]:
 
 
 def statistics_key(scope: counting.Scope) -> schema.RowKey:
-    """Return the key of the row for a category, a day, or an author in a category or on a day."""
+    """Return the key of the row for a category, a day, a month, or an author in one of the first.
+
+    A month's row has the numbers of a group of pages.
+    """
+    if scope.kind == counting.MONTH:
+        return month_key(scope.place, scope.day, scope.category)
     category = category_part(scope.category)
     if scope.author:
         parts = (scope.place, category, scope.day, scope.author)
@@ -171,6 +186,11 @@ def statistics_key(scope: counting.Scope) -> schema.RowKey:
     if scope.day:
         return schema.RowKey(DayRow, f"{scope.place}/{category}/{scope.day}")
     return schema.RowKey(CategoryRow, f"{scope.place}/{category}")
+
+
+def month_key(site: str, month: str, group: str) -> schema.RowKey:
+    """Return the key of the row for a group of pages in a month, such as "2026-01"."""
+    return schema.RowKey(MonthRow, f"{site}/{month}/{group}")
 
 
 def appearances_prefix(scope: counting.Scope) -> str:
@@ -184,11 +204,13 @@ def day_entry(scope: counting.Scope) -> str:
 
 
 def statistics_scope(kind: str, name: str) -> counting.Scope:
-    """Return the scope of a Category, Day or Appearance row, given its key name.
+    """Return the scope of a Category, Day, Month or Appearance row, given its key name.
 
     The key name is unambiguous, because site ids contain no "/".
     """
     site, part, *rest = name.split("/", 3)
+    if kind == "Month":
+        return counting.Scope(counting.MONTH, site, category=rest[0], day=part)
     category = category_of(part)
     if kind == "Category":
         return counting.category_scope(site, category)
@@ -220,7 +242,7 @@ def participation_key(name: records.ThreadName, author: str) -> schema.RowKey:
     return schema.RowKey(ParticipationRow, author, parent=thread_key(name))
 
 
-_Row = CounterRow | ParticipationRow | StandingRow | CategoryRow | DayRow | AppearanceRow
+_Row = CounterRow | ParticipationRow | StandingRow | CategoryRow | DayRow | MonthRow | AppearanceRow
 
 
 def numbers_of(row: _Row | None) -> Numbers:
@@ -277,9 +299,20 @@ def author_row(scope: counting.Scope, numbers: Numbers, comment: str) -> schema.
     return statistics(scope, numbers)
 
 
+def fits(row: schema.StoredRow) -> bool:
+    """Return whether a row of statistics can be stored.
+
+    Only a group of pages in a month can become too large (`docs/counters.md` has the limit). Its
+    numbers then stay as they are.
+    """
+    return not isinstance(row, MonthRow) or len(row.numbers.encode()) <= MOST_BYTES
+
+
 def statistics(scope: counting.Scope, numbers: Numbers) -> schema.StoredRow:
-    """Make the row for a category, a day, or an author in a category or on a day."""
+    """Make the row for a category, a day, a month, or an author in a category or on a day."""
     key, text = statistics_key(scope), encode(numbers)
+    if scope.kind == counting.MONTH:
+        return MonthRow(key=key, numbers=text)
     if scope.author:
         author = author_name(scope.place, scope.author)
         return AppearanceRow(key=key, author=author, day=scope.day, numbers=text)

@@ -132,7 +132,7 @@ def _writes_with_rows(
             put += writes.put
             gone += writes.delete
         elif numbers and more_here:
-            put.append(counter_rows.statistics(scope, numbers))
+            put += filter(counter_rows.fits, [counter_rows.statistics(scope, numbers)])
         elif more_here:
             gone.append(counter_rows.scope_key(scope))
     writes = ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))

@@ -85,25 +85,33 @@ def author_list_page(site: str, *, limit: int, cursor: str | None, secret: str) 
     shown = standings[:limit]
     last = (str(shown[-1].score), shown[-1].alias) if len(standings) > limit else None
     return AuthorListPage(
-        tuple(zip(_names(site, shown), shown, strict=True)),
+        tuple(
+            zip(
+                author_names(site, [(standing.author, standing.comment) for standing in shown]),
+                shown,
+                strict=True,
+            )
+        ),
         None if last is None else cursors.seal(last, listing, secret),
     )
 
 
-def _names(site: str, standings: Sequence[totals.AuthorTotals]) -> Iterator[records.Author]:
-    """Yield authors' names, read from the comments in their Standings or from other comments."""
-    keys = [
-        comment_rows.comment_key(standing.comment) for standing in standings if standing.comment
-    ]
+def author_names(site: str, authors: Sequence[tuple[str, str]]) -> Iterator[records.Author]:
+    """Yield the names of authors, each given by id and by the id of one of their comments.
+
+    If that comment is missing or retracted, the name comes from another comment. The id of the
+    comment may be empty.
+    """
+    keys = [comment_rows.comment_key(comment_id) for _, comment_id in authors if comment_id]
     comments = {
         message.key.path[-1].name: conversion.comment_from_message(message)
         for message in reads.read(keys)
         if message is not None
     }
-    for standing in standings:
-        comment = comments.get(standing.comment)
-        if comment is None or comment.author.id != standing.author or comment.is_tombstone:
-            comment = _comment_of(site, standing.author)
+    for author, comment_id in authors:
+        comment = comments.get(comment_id)
+        if comment is None or comment.author.id != author or comment.is_tombstone:
+            comment = _comment_of(site, author)
         yield records.Author("") if comment is None else comment.author
 
 

@@ -1,18 +1,30 @@
-"""Sum a website's statistics over a period: in total, and by month.
+"""Sum a website's statistics over a period, and rank its pages, people and hours.
 
-All numbers come from the rows of days, so a period of any length costs one read for each of its
-days that has comments (UTC); days without comments cost nothing. Months are sums of days. Distinct
-commenters are no sum, because authors return on other days, so sums do not contain them.
+Sums come from the rows of days, so a period of any length costs one read for each of its days that
+has comments (UTC); days without comments cost nothing. Months are sums of days. Distinct commenters
+are no sum, because authors return on other days, so sums do not contain them.
+
+Hours come from the same rows. The busiest pages and people come from the rows of months, at most
+`counting.GROUPS` for each month; the number of comments does not matter. Names are then read for
+the listed pages and people only.
 """
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
 import msgspec
 
-from comments.tree.counters import statistics
+from comments.domain.counters import counting
+from comments.store import reads
+from comments.store.models import comment_rows, conversion, counter_rows
+from comments.tree.counters import leaderboard, statistics
 from comments.tree.counters.statistics import StatisticsEntry
+
+MOST = 1_000  # Maximum number of listed pages or people
+HOURS = 24
 
 
 class Period(NamedTuple):
@@ -48,6 +60,46 @@ class PeriodNumbers(msgspec.Struct, frozen=True):
     retracted: int
 
 
+class BusyPage(msgspec.Struct, frozen=True):
+    """A page with its approved comments in a period. `title` and `url` may be empty."""
+
+    thread: str
+    title: str
+    url: str
+    comments: int
+
+
+class BusyPerson(msgspec.Struct, frozen=True):
+    """A person with their approved comments in a period.
+
+    `name` is the name in one of the person's comments.
+    """
+
+    author: str
+    name: str
+    comments: int
+
+
+class BusyHour(msgspec.Struct, frozen=True):
+    """An hour of the day (UTC), from 0 to 23, with the approved comments of a period in it.
+
+    `days` contains the same comments by weekday, beginning with Monday.
+    """
+
+    hour: int
+    comments: int
+    days: tuple[int, ...]
+
+
+class Busiest(NamedTuple):
+    """The pages and people with the most comments in a period, and how many there are in all."""
+
+    pages: tuple[BusyPage, ...]
+    people: tuple[BusyPerson, ...]
+    page_count: int
+    person_count: int
+
+
 def days(site: str, period: Period, category: str = "") -> list[StatisticsEntry]:
     """List a period's days that have comments, with one scan for each 1,000 days."""
     since, until = period
@@ -77,8 +129,76 @@ def by_month(lines: Iterable[StatisticsEntry]) -> list[PeriodNumbers]:
     return [PeriodNumbers(month, *_sums(some)) for month, some in months.items()]
 
 
+def pages_and_people(site: str, period: Period, *, limit: int) -> Busiest:
+    """Return the pages and the people with the most comments; equal numbers are listed by id."""
+    pages: Counter[str] = Counter()
+    people: Counter[str] = Counter()
+    for name, number in _of_months(site, period):
+        (pages if name[0] == counting.PAGE else people)[name[3:]] += number
+    return Busiest(
+        tuple(_pages(site, _top(pages, limit))),
+        tuple(_people(site, _top(people, limit))),
+        len(pages),
+        len(people),
+    )
+
+
+def hours(site: str, period: Period) -> list[BusyHour]:
+    """Return all hours of the day, in order."""
+    table = [[0] * 7 for _ in range(HOURS)]
+    since, until = (f"{site}//{day.isoformat()}" for day in period)
+    where = (("__key__", ">=", since), ("__key__", "<=", until))
+    for message in reads.fetch(reads.Query("Day", where=where, order=("__key__",))):
+        day = counter_rows.statistics_scope("Day", message.key.path[-1].name).day
+        weekday = date.fromisoformat(day).weekday()
+        numbers = counter_rows.decode(message.properties["numbers"].string_value)
+        for name, number in numbers.items():
+            if name.startswith(counting.HOUR):
+                table[int(name[1:])][weekday] += number
+    return [BusyHour(hour, sum(days), tuple(days)) for hour, days in enumerate(table)]
+
+
 def _sums(lines: Iterable[StatisticsEntry]) -> Sequence[int]:
     numbers = [
         (line.comments, line.pending, line.spam, line.rejected, line.retracted) for line in lines
     ]
     return [sum(column) for column in zip(*numbers, strict=True)] or [0] * 5
+
+
+def _of_months(site: str, period: Period) -> Iterator[tuple[str, int]]:
+    """Yield the numbers of pages and people on the days of a period."""
+    since, until = (day.isoformat() for day in period)
+    first = counter_rows.month_key(site, since[:7], "")
+    last = counter_rows.month_key(site, until[:7], "~")
+    where = (("__key__", ">=", first), ("__key__", "<", last))
+    for message in reads.fetch(reads.Query("Month", where=where, order=("__key__",))):
+        month = counter_rows.statistics_scope("Month", message.key.path[-1].name).day
+        numbers = counter_rows.decode(message.properties["numbers"].string_value)
+        for name, number in numbers.items():
+            if since <= f"{month}-{name[1:3]}" <= until:
+                yield name, number
+
+
+def _top(numbers: Counter[str], limit: int) -> list[tuple[str, int]]:
+    return heapq.nsmallest(limit, numbers.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _pages(site: str, top: list[tuple[str, int]]) -> Iterator[BusyPage]:
+    rows = reads.get_multi([comment_rows.thread_key_of(f"{site}{rest}") for rest, _ in top])
+    for (rest, number), row in zip(top, rows, strict=True):
+        if row is None:  # The thread was removed in the meantime.
+            yield BusyPage(rest[1:], "", "", number)
+        else:
+            thread = conversion.thread_record(row)
+            yield BusyPage(thread.name.id, thread.title, thread.url, number)
+
+
+def _people(site: str, top: list[tuple[str, int]]) -> Iterator[BusyPerson]:
+    standings = reads.get_multi([counter_rows.standing_key(site, author) for author, _ in top])
+    known = [
+        (author, "" if row is None else row.comment)
+        for (author, _), row in zip(top, standings, strict=True)
+    ]
+    names = leaderboard.author_names(site, known)
+    for (author, number), named in zip(top, names, strict=True):
+        yield BusyPerson(author, named.name, number)

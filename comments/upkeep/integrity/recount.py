@@ -285,7 +285,7 @@ def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
         author = message.key.path[-1].name.partition("/")[2]
         yield counting.author_scope(site_id, author), _numbers(message)
     low, high = f"{site_id}/", f"{site_id}0"  # In ASCII, "0" follows "/".
-    for kind in ("Category", "Day", "Appearance"):
+    for kind in ("Category", "Day", "Month", "Appearance"):
         where = (("__key__", ">=", low), ("__key__", "<", high))
         for message in reads.fetch(reads.Query(kind, where=where, order=("__key__",))):
             yield counter_rows.statistics_scope(kind, message.key.path[-1].name), _numbers(message)

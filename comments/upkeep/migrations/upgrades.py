@@ -21,7 +21,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.memory import per_process
 from comments.store.models import event_rows
 from comments.threads import activity, details
-from comments.upkeep.migrations import rerendering, store_format, thread_count_rows
+from comments.upkeep.migrations import period_rows, rerendering, store_format, thread_count_rows
 
 STEPS = 20  # Maximum steps per call of `go_on`, to leave time for other work.
 AT_ONCE = 100  # Rows per step.
@@ -191,6 +191,7 @@ _WALKS = (
         "upgrades/thread-activity", "Thread", _add_activity_times, "find when threads were active"
     ),
     _Walk("upgrades/thread-counts", "Site", _count_threads, "count the comments of threads"),
+    _Walk("upgrades/periods", "Day", period_rows.complete_days, "count comments by hour and page"),
     _Walk(
         f"upgrades/text/{rerendering.VERSION}",
         "Comment",

@@ -22,6 +22,7 @@ DIGESTS = {
     "demo/page": "vbWvgfkZuAQq",
     "demo/other": "P2XCwijFbm2z",
 }  # Stored, so they must never change.
+GROUPS = {"demo/page": "61", "demo/other": "63"}  # Stored, so they must never change.
 
 states = st.builds(
     CountedState,
@@ -38,6 +39,7 @@ states = st.builds(
         max_size=categories.MOST,
     ).map(tuple),
     day=st.sampled_from(["", "2026-01-31", "2026-02-01"]),
+    hour=st.sampled_from(["", "00", "23"]),
 )
 perhaps = st.none() | states
 COMMENTS = (*counting.IN_THREAD, *counting.FROM_EVENTS)
@@ -56,6 +58,17 @@ def statistics(state: CountedState) -> Iterable[Scope]:
     if state.day:
         for category in ("", *filed):
             yield Scope("day", state.site, category=category, day=state.day)
+
+
+def in_periods(state: CountedState) -> Iterable[Key]:
+    if state.status != "approved" or not state.day:
+        return
+    if state.hour:
+        yield Key(Scope("day", state.site, day=state.day), f"h{state.hour}")
+    month = Scope("month", state.site, category=GROUPS[state.thread], day=state.day[:7])
+    yield Key(month, f"t{state.day[8:]}{state.thread.removeprefix(state.site)}")
+    if state.author:
+        yield Key(month, f"a{state.day[8:]}{state.author}")
 
 
 def recounted(comments: Iterable[CountedState]) -> dict[Key, int]:
@@ -79,6 +92,7 @@ def recounted(comments: Iterable[CountedState]) -> dict[Key, int]:
             found[Key(scope, state.status)] += 1
             if state.author and state.status == "approved":
                 found[Key(scope._replace(author=state.author), "approved")] += 1
+        found.update(in_periods(state))
     return {key: number for key, number in found.items() if number}
 
 
@@ -169,6 +183,7 @@ def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day() -> Non
         Scope("day", "demo", "g:ann", "", "2026-01-31"): one,
         Scope("day", "demo", "g:ann", "news", "2026-01-31"): one,
         Scope("day", "demo", "g:ann", "sport", "2026-01-31"): one,
+        Scope("month", "demo", "", "61", "2026-01"): {"t31/page": 1, "a31g:ann": 1},
     }
 
 

@@ -110,7 +110,9 @@ def test_the_command_counts_followers_and_records_each_list(asker: Asker) -> Non
         return str(result.output)
 
     assert said() == "3 followers: 2 by mail, 1 without.\n"
-    assert said("--json").strip() == '{"followers":3,"mail":2,"readers":1,"addresses":null}'
+    assert said("--json").strip() == (
+        '{"followers":3,"mail":2,"readers":1,"addresses":null,"names":null}'
+    )
     with asker.store.context():
         assert audit_log.log("demo") == []
     assert said("--addresses", "--reason", "a prize draw").endswith(f"without.\n{SHOWN}\n")

@@ -101,6 +101,7 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
             "Appearance",
             "demo//2026-01-31/g:a/b",
         ),
+        (counting.month_scope("demo", "demo/page", "2026-01-31"), "Month", "demo/2026-01/61"),
     ],
 )
 def test_the_keys_of_statistics_are_stable(

@@ -75,4 +75,4 @@ def test_a_post_takes_five_reads_five_writes_and_three_calls(  # noqa: PLR0917 -
     assert cost.writes <= 5
     assert cost.deletes == 0
     touched = {path[-2] for path in cost.keys_read | cost.keys_written}
-    assert not {"Category", "Day", "Appearance"} & touched
+    assert not {"Category", "Day", "Month", "Appearance"} & touched

@@ -127,8 +127,8 @@ def test_a_delivery_reads_and_writes_no_more_entities(
     sample_threads.post(site, "second", author=author)
     with testing.meter(engine) as cost:
         _deliver()
-    # The website, the day, and the author on both. The event is read, and deleted.
-    assert cost.writes == 4
+    # The website, the day, the author on both, and the month. The event is read, and deleted.
+    assert cost.writes == 5
     assert cost.deletes == 1
     assert "listings" in str(reads.read([counter_rows.site_counter_key("demo")]))
 

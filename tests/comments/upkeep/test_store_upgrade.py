@@ -190,19 +190,21 @@ def test_the_command_shows_what_is_pending_and_does_it(folder: Path) -> None:
     with kept_store.open_store(folder):
         need_a_scan()
         count = reads.count(reads.Query("Comment"))
+        days = reads.count(reads.Query("Day"))
     file_format(path, 3)
     status, lines = run(folder, "upgrade", "--check")
     assert (status, lines[1:]) == (
         1,
         [
             f"the data file: format 3 becomes {data_files.FORMAT}",
+            f"count comments by hour and page: {days} rows left, not begun",
             f"render comments again: {count} rows left, not begun",
             "`flatthread serve` and `flatthread upgrade` make a backup first.",
         ],
     )
     assert flatthread.__version__ in lines[0]
     assert (file_format(path), backups(folder)) == (3, [])
-    assert run(folder, "upgrade") == (0, [f"The store is up to date. Read {count} rows."])
+    assert run(folder, "upgrade") == (0, [f"The store is up to date. Read {count + days} rows."])
     assert len(backups(folder)) == 1
     assert run(folder, "upgrade", "--check") == (0, [lines[0], "Nothing is pending."])
 

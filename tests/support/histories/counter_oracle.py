@@ -38,6 +38,7 @@ def states() -> Iterator[counting.CountedState]:
             categories=filed[thread],
             day=row.created.strftime("%Y-%m-%d"),
             reply=row.reply_to is not None,
+            hour=row.created.strftime("%H"),
         )
 
 
@@ -135,6 +136,15 @@ def expected_statistics() -> dict[Scope, dict[str, int]]:
                 people.setdefault(scope, set()).add(state.author)
                 by_author = numbers.setdefault(scope._replace(author=state.author), {})
                 by_author["approved"] = by_author.get("approved", 0) + 1
+        if state.status == "approved":
+            hour = numbers[days[0]]
+            hour[f"h{state.hour}"] = hour.get(f"h{state.hour}", 0) + 1
+            month = numbers.setdefault(
+                counting.month_scope(state.site, state.thread, state.day), {}
+            )
+            day, page = state.day[-2:], state.thread[len(state.site) :]
+            for name in (f"t{day}{page}", *([f"a{day}{state.author}"] if state.author else [])):
+                month[name] = month.get(name, 0) + 1
     for scope, authors in people.items():
         numbers[scope]["participants"] = len(authors)
     return numbers
@@ -143,7 +153,7 @@ def expected_statistics() -> dict[Scope, dict[str, int]]:
 def stored_statistics() -> dict[Scope, dict[str, int]]:
     """Return the stored counters of categories, days and their authors."""
     found: dict[Scope, dict[str, int]] = {}
-    for kind in ("Category", "Day", "Appearance"):
+    for kind in ("Category", "Day", "Month", "Appearance"):
         for message in reads.fetch(reads.Query(kind)):
             scope = counter_rows.statistics_scope(kind, message.key.path[0].name)
             found[scope] = _numbers(message)

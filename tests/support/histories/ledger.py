@@ -56,13 +56,21 @@ class Said:
 class Counted(NamedTuple):
     """The values of a comment that event handlers count, at one moment."""
 
-    site: str
-    day: str
+    thread: str
+    at: datetime
     categories: tuple[str, ...]
     author: str
     status: str
     up: int
     down: int
+
+    @property
+    def site(self) -> str:
+        return self.thread.partition("/")[0]
+
+    @property
+    def day(self) -> str:
+        return self.at.date().isoformat()
 
 
 class Draft(NamedTuple):
@@ -377,8 +385,9 @@ def filed_under(categories: Iterable[str]) -> set[str]:
 
 
 def _counted(row: Said) -> Counted:
-    day = row.created.date().isoformat()
-    return Counted(row.site, day, row.categories, row.author, row.status, row.up, row.down)
+    return Counted(
+        row.thread, row.created, row.categories, row.author, row.status, row.up, row.down
+    )
 
 
 def _add_later(sums: dict[str, Numbers], counted: Counted | None, times: int) -> None:
@@ -396,6 +405,16 @@ def _add_later(sums: dict[str, Numbers], counted: Counted | None, times: int) ->
         if author and counted.status == "approved":
             by_author = sums.setdefault(f"{place}{BY}{author}", {})
             by_author["approved"] = by_author.get("approved", 0) + times
+    if counted.status == "approved":
+        page = counted.thread.removeprefix(site)
+        month = sums.setdefault(f"month {site} {day[:7]}", {})
+        on_day = sums[f"day {site} {day} "]
+        for numbers, name in (
+            (on_day, f"h{counted.at:%H}"),
+            (month, f"t{day[8:]}{page}"),
+            *([(month, f"a{day[8:]}{author}")] if author else []),
+        ):
+            numbers[name] = numbers.get(name, 0) + times
 
 
 def _add(numbers: Numbers, counted: Counted, times: int) -> None:

@@ -39,7 +39,7 @@ _PASSING = (
 # The kinds whose rows are made from comments or record an operator's work.
 _MADE = {
     "Bucket", "BucketDirectory", "Ranking", "Job", "ImportBatch", "AuditEntry",
-    "Counter", "Participation", "Standing", "Day", "Category", "Appearance", "RateBucket",
+    "Counter", "Participation", "Standing", "Day", "Month", "Category", "Appearance", "RateBucket",
 }  # fmt: skip
 
 

@@ -168,7 +168,7 @@ def test_counters_are_read_as_the_page_says(
     assert f"| counts of 50 threads | {of_50} / {of_50} |" in costs
 
 
-COUNTERS = {"Counter", "Participation", "Standing", "Category", "Day", "Appearance"}
+COUNTERS = {"Counter", "Participation", "Standing", "Category", "Day", "Month", "Appearance"}
 
 
 def _rows(paths: Any) -> int:

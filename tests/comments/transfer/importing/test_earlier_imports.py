@@ -13,6 +13,7 @@ from comments.store import connection
 from comments.transfer.formats import disqus, wordpress
 from comments.transfer.importing import import_journal, import_undo, import_writer
 from comments.transfer.verification import import_verification
+from comments.upkeep.migrations import upgrades
 from tests.support.threads import sample_exports
 from tests.support.threads import undone_imports as undone
 from tests.support.threads.sample_exports import NOW, SCHEME
@@ -68,4 +69,6 @@ def test_imports_of_an_earlier_release_are_undone(
     for found in imports.values():
         assert undone.undo(found, later).undone == later
     assert (undone.bodies(), undone.threads(), undone.batches()) == ({}, [], 0)
+    upgrades.begin()
+    upgrades.go_on(steps=None)
     undone.assert_sound()

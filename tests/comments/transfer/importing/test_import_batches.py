@@ -41,7 +41,7 @@ from tests.support.threads.sample_exports import (
 )
 
 SHALLOW = sorthash.Scheme(levels=2)
-COUNTERS = ("Counter", "Participation", "Standing", "Day", "Appearance")
+COUNTERS = ("Counter", "Participation", "Standing", "Day", "Month", "Appearance")
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from tests.support.threads import sample_threads
 HERE = counting.thread_scope("demo/page")
 SITE = counting.site_scope("demo")
 DAY = "2026-01-02"
+MONTH = counting.month_scope("demo", "demo/page", DAY)
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +212,7 @@ def test_a_missing_shard_is_recounted(
 def test_threads_stored_before_there_were_counters_get_them(
     counted_rows: dict[str, records.Comment], site: records.Site
 ) -> None:
-    for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
+    for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Month", "Appearance"):
         for message in list(reads.fetch(reads.Query(kind))):
             path = [part for step in message.key.path for part in (step.kind, step.name)]
             counter_drift.delete(schema.RowKey(*path))
@@ -253,9 +254,13 @@ def test_a_lost_event_is_found_as_drift(
         *_one_more(SITE, 15, 8),
         *_one_more(counting.category_scope("demo", "news"), 15, 8),
         *_one_more(counting.category_scope("demo", "sport"), 7, 7),
-        *_one_more(counting.day_scope("demo", DAY), 15, 8),
+        Difference(counting.day_scope("demo", DAY), "approved", 15, 16),
+        Difference(counting.day_scope("demo", DAY), "h03", 15, 16),
+        Difference(counting.day_scope("demo", DAY), "participants", 8, 9),
         *_one_more(counting.day_scope("demo", DAY, "news"), 15, 8),
         *_one_more(counting.day_scope("demo", DAY, "sport"), 7, 7),
+        Difference(MONTH, f"a02{row.author.id}", 0, 1),
+        Difference(MONTH, "t02/page", 7, 8),
         *(Difference(each, "approved", 0, 1) for each in _places_of(row.author.id)),
     ]
     assert counter_drift.recount_all() == []

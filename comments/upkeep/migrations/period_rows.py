@@ -1,0 +1,138 @@
+"""Count the comments of earlier releases by hour, page and person (`counting.OF_PERIODS`).
+
+Deliveries count new comments from the first start of this release. This module compares the numbers
+of one day with the day's comments, in one snapshot, and adds the difference, as a recount does. The
+difference is added only once, because adding it is a step of a repair (`counter_repair`).
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from comments import errors
+from comments.domain.counters import counting
+from comments.events import outbox
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion, counter_rows
+from comments.tree.counters import counter_repair
+
+_TRIES = 5  # Maximum attempts; other processes may correct the same counters.
+_AT_ONCE = 100  # Comments per lookup, and rows per commit.
+
+_Scopes = dict[counting.Scope, dict[str, int]]
+
+
+class _MissingNumbers(NamedTuple):
+    """What to add to a day's numbers, and the next step of the site's repairs."""
+
+    step: int
+    numbers: Mapping[counting.Scope, Mapping[str, int]]
+
+
+def complete(site_id: str, day: str) -> None:
+    """Complete the numbers of a day, such as "2026-01-31".
+
+    Raises:
+        errors.Overloaded: other processes keep correcting the counters, or the store is busy.
+    """
+    for _ in range(_TRIES):
+        missing = transactions.snapshot(lambda: _missing_numbers(site_id, day))
+        if _add(site_id, missing):
+            return
+    raise errors.Overloaded("other processes are repairing the same counters")
+
+
+def _add(site_id: str, missing: _MissingNumbers) -> bool:
+    """Add the numbers in transactions of bounded size; return False if they are outdated."""
+    scopes = list(missing.numbers.items())
+    mend = functools.partial(counter_repair.site_writes, site_id)
+    return all(
+        transactions.transaction(
+            functools.partial(
+                counter_repair.apply_step,
+                mend,
+                missing.step + number,
+                dict(scopes[start : start + _AT_ONCE]),
+            )
+        )
+        for number, start in enumerate(range(0, len(scopes), _AT_ONCE))
+    )
+
+
+def _missing_numbers(site_id: str, day: str) -> _MissingNumbers:
+    first = reads.get(counter_rows.site_counter_key(site_id))
+    numbers = _expected_numbers(site_id, day)
+    for scope, stored in _stored_numbers(site_id, day):
+        negative = {name: -number for name, number in stored.items()}
+        numbers[scope] = counting.sums(numbers.get(scope, {}), negative)
+    step = 0 if first is None else first.mended
+    return _MissingNumbers(step, {scope: more for scope, more in numbers.items() if more})
+
+
+def _expected_numbers(site_id: str, day: str) -> _Scopes:
+    """Count the comments of a day, without what undelivered events will count."""
+    counted = [
+        counting.increments(counting.OF_PERIODS, None, state) for state in _states(site_id, day)
+    ]
+    pending = [
+        counting.increments(counting.OF_PERIODS, *(_on(day, state, site_id) for state in change))
+        for event in outbox.pending_events(outbox.COUNTERS)
+        for change in event.changes
+    ]
+    negative = [{key: -number for key, number in added.items()} for added in pending]
+    return counting.by_scope(counting.total([*counted, *negative]))
+
+
+def _on(
+    day: str, state: counting.CountedState | None, site_id: str
+) -> counting.CountedState | None:
+    """Return a state if it is counted on this day of this website."""
+    return state if state and (state.site, state.day) == (site_id, day) else None
+
+
+def _states(site_id: str, day: str) -> Iterator[counting.CountedState]:
+    """Yield the approved comments of a day."""
+    begin = datetime.fromisoformat(day).replace(tzinfo=UTC)
+    query = reads.Query(
+        "Comment",
+        where=(
+            ("site", "=", site_id),
+            ("status", "=", counting.APPROVED),
+            ("created", ">=", begin),
+            ("created", "<=", begin + timedelta(days=1, microseconds=-1)),
+        ),
+        order=("-created",),
+        projection=("created", "revision"),
+    )
+    keys = [comment_rows.comment_key(message.key.path[-1].name) for message in reads.fetch(query)]
+    for start in range(0, len(keys), _AT_ONCE):
+        for row in reads.get_multi(keys[start : start + _AT_ONCE]):
+            if row is not None:
+                yield conversion.comment_state(row)
+
+
+def _stored_numbers(site_id: str, day: str) -> Iterator[tuple[counting.Scope, Mapping[str, int]]]:
+    """Yield the stored numbers of a day: of its hours, and of its pages and people."""
+    whole = counting.day_scope(site_id, day)
+    row = reads.get(counter_rows.scope_key(whole))
+    yield whole, _numbers_named(counter_rows.numbers_of(row), counting.HOUR)
+    first, last = (counter_rows.month_key(site_id, day[:7], edge) for edge in ("", "~"))
+    where = (("__key__", ">=", first), ("__key__", "<", last))
+    for message in reads.fetch(reads.Query("Month", where=where, order=("__key__",))):
+        scope = counter_rows.statistics_scope("Month", message.key.path[-1].name)
+        numbers = counter_rows.decode(message.properties["numbers"].string_value)
+        of_day = (f"{letter}{day[8:]}" for letter in (counting.PAGE, counting.PERSON))
+        yield scope, _numbers_named(numbers, *of_day)
+
+
+def _numbers_named(numbers: Mapping[str, int], *prefixes: str) -> Mapping[str, int]:
+    return {name: number for name, number in numbers.items() if name.startswith(prefixes)}
+
+
+def complete_days(found: list[Any]) -> None:
+    """Complete the numbers of whole websites' days, given the messages of Day rows."""
+    for message in found:
+        scope = counter_rows.statistics_scope("Day", message.key.path[-1].name)
+        if not scope.category:
+            complete(scope.place, scope.day)
