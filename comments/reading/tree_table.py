@@ -2,7 +2,8 @@
 
 The table is for operators and contains comments of every status. It shows the values as they are
 stored and derives only the padded hash, so damage is visible. This module writes nothing. A table
-costs one read for each comment, one for the directory and one for each bucket.
+costs one read for each comment, one for the directory and one for each bucket. A page of a table
+costs as much as its comments and their buckets.
 """
 
 from typing import Any
@@ -49,45 +50,70 @@ class TreeLine(msgspec.Struct, frozen=True):
 
 
 class TreeTable(msgspec.Struct, frozen=True):
-    """A thread with all its comments in reading order, and the keys of its buckets in order."""
+    """A thread with its comments in reading order, and the keys of all its buckets in order.
+
+    A page of a table has only some of the comments. `after` is the hash after which the next page
+    begins, and None if there is no other page.
+    """
 
     thread: records.Thread
     lines: tuple[TreeLine, ...]
     buckets: tuple[str, ...]
+    after: str | None = None
 
 
-def of(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
-    """Read the table of a thread at one moment.
+def of(
+    scheme: sorthash.Scheme, name: records.ThreadName, *, after: str = "", most: int | None = None
+) -> TreeTable:
+    """Read the table of a thread at one moment: all of it, or a page of at most `most` comments.
+
+    A page begins after the stored hash `after`, and reads only the buckets of its comments. It
+    shows no bucket for a comment whose stored hash is not the one in the bucket.
 
     Raises:
         errors.NotFound: there is no such thread.
         errors.Overloaded: reading takes longer than `SECONDS`.
     """
     with connection.within(SECONDS):
-        return transactions.at_one_moment(lambda: _read_table(scheme, name))
+        return transactions.at_one_moment(lambda: _read_table(scheme, name, after, most))
 
 
-def _read_table(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
+def _read_table(
+    scheme: sorthash.Scheme, name: records.ThreadName, after: str, most: int | None
+) -> TreeTable:
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None:
         raise errors.NotFound("thread", name.id)
     query = reads.Query(
         "Comment",
-        where=(("thread", "=", comment_rows.thread_key_name(name)),),
+        where=(
+            ("thread", "=", comment_rows.thread_key_name(name)),
+            *((("sort_hash", ">", after),) if after else ()),
+        ),
         order=("sort_hash",),
+        limit=None if most is None else most + 1,
     )
-    rows = list(reads.fetch(query))
+    stored_rows = list(reads.fetch(query))
+    rows = stored_rows[:most]
     directory = directories.load_directory(name)
-    places = _places(name, directory)
     own = conversion.scheme_of(thread, scheme)
+    hashes = [row.properties["sort_hash"].string_value for row in rows]
+    places = _places(name, directory, None if most is None else hashes)
     lines = (_line(own, directory, places, row) for row in rows)
     keys = tuple(line.key for line in directory.lines)
-    return TreeTable(conversion.thread_record(thread), tuple(lines), keys)
+    rest = hashes[-1] if len(stored_rows) > len(rows) else None
+    return TreeTable(conversion.thread_record(thread), tuple(lines), keys, rest)
 
 
-def _places(name: records.ThreadName, directory: buckets.Directory) -> dict[str, str]:
-    """Return, by id, the place of each comment in the directory."""
-    keys = [line.key for line in directory.lines]
+def _places(
+    name: records.ThreadName, directory: buckets.Directory, hashes: list[str] | None
+) -> dict[str, str]:
+    """Return, by id, the places of comments in the directory: of all, or of those in a page."""
+    keys = [
+        line.key
+        for line in directory.lines
+        if hashes is None or (hashes and line.first <= hashes[-1] and line.last >= hashes[0])
+    ]
     places = {
         entry.id: key
         for key, bucket in zip(keys, directories.load_buckets(name, keys), strict=True)

@@ -290,9 +290,9 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
         "", "/health", "/account",
         *(f"/sites/demo/{path}" for path in (
             "queue", "queue?status=any&q=text", f"comments/{reply}", "reported", "threads",
-            "thread?thread=demo", "authors", f"author?id={author}", "rules?rule=bets",
-            "statistics", "log", "settings", "settings/delete", "limits", "imports", "advisers",
-            "connections",
+            "thread?thread=demo", "thread/stored?thread=demo", "authors", f"author?id={author}",
+            "rules?rule=bets", "statistics", "log", "settings", "settings/delete", "limits",
+            "imports", "advisers", "connections",
         )),
     ]  # fmt: skip
     for path in paths:

@@ -427,6 +427,9 @@ ROWS += [
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
     Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
+    Row("GET", f"{DESK}/thread/stored", {**AT_DESK, "moderator": 403}, 303, query=T),
+    Row("POST", f"{DESK}/thread/stored", {**DECIDE, "moderator": 403}, 403, form={"act": "check"},
+        query=T),
     # The entry does not exist, but callers without permission must not learn this.
     Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
         form={"entry": "a" * 26}),

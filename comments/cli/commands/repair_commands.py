@@ -1,6 +1,6 @@
 """Check and repair stored data: `repair` and `recount`."""
 
-import contextlib
+import functools
 from datetime import UTC, datetime
 
 import click
@@ -9,14 +9,11 @@ from comments import errors
 from comments.cli import console, difference_report
 from comments.cli.commands import compaction_commands
 from comments.domain import records
-from comments.domain.counters import counting
-from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import comment_rows
 from comments.upkeep import scheduler
 from comments.upkeep.integrity import recount as recounts
-from comments.upkeep.integrity import repair as repairs
-from comments.upkeep.integrity import thread_audit
+from comments.upkeep.integrity import thread_audit, thread_repair
 from comments.upkeep.migrations import upgrades
 
 
@@ -40,7 +37,13 @@ def repair(
     # A repair can correct several values, so all problems are found before the first repair.
     broken = {name for name in names if not _is_whole(name, report)}
     if fix:
-        _fix(names, broken)
+        upgrades.go_on(steps=None)
+        now, compact = datetime.now(UTC), functools.partial(scheduler.compact_whole, wait=None)
+        for name in names:
+            if name in broken:
+                thread_repair.mend(name, compact, now=now)
+            else:
+                thread_audit.note(name, (), now=now)
     if fix and report.total:
         click.echo("Run `recount` to compare the counters of sites and authors too.", err=True)
     report.end("repaired" if fix else "found")
@@ -50,38 +53,10 @@ def repair(
 
 def _is_whole(name: records.ThreadName, report: difference_report.DifferenceReport) -> bool:
     """Return whether a thread has no problems, and report all problems found."""
-    before = report.total
-    for problem in repairs.find_problems(site_settings.scheme_of(name.site), name):
-        report.add(_problem(problem), is_left=not problem.mendable)
-
-    def tell(difference: "recounts.Difference") -> None:
-        # The audit above has already compared the score with the comment's votes.
-        if difference.name != "score":
-            report.add(_difference(difference))
-
-    return recounts.thread(name, tell=tell, fixes=False) == 0 and report.total == before
-
-
-def _fix(names: list[records.ThreadName], broken: set[records.ThreadName]) -> None:
-
-    upgrades.go_on(steps=None)
-    for name in names:
-        scheme = site_settings.scheme_of(name.site)
-        problems = repairs.fix(scheme, name) if name in broken else []
-        left = [problem.field for problem in problems if not problem.mendable]
-        thread_audit.note(name, left, now=datetime.now(UTC))
-        if any(problem.of_pages for problem in problems):
-            # If another process is compacting the thread, it also compacts the repaired comments.
-            with contextlib.suppress(errors.Overloaded):
-                scheduler.compact_whole([name], wait=None)
-        if name in broken:
-            recounts.thread(name, tell=lambda _: None, fixes=True)
-
-
-def _problem(problem: "repairs.ThreadProblem") -> difference_report.FoundDifference:
-    name = problem.thread
-    place = {"site": name.site, "thread": name.id, "comment": problem.comment}
-    return difference_report.FoundDifference(problem.field, place, problem.stored, problem.expected)
+    faults = thread_repair.find_faults(name)
+    for fault in faults:
+        report.add(_to_report(fault), is_left=not fault.mendable)
+    return not faults
 
 
 @console.command("recount")
@@ -100,7 +75,7 @@ def recount(
     report = difference_report.DifferenceReport(noun="difference", verbose=verbose, is_json=is_json)
 
     def tell(difference: "recounts.Difference") -> None:
-        report.add(_difference(difference))
+        report.add(_to_report(thread_repair.counter_fault(difference)))
 
     if site_id is not None and thread is not None:
         name = console.thread(site_id, thread)
@@ -115,10 +90,5 @@ def recount(
         raise click.exceptions.Exit(1)
 
 
-def _difference(difference: "recounts.Difference") -> difference_report.FoundDifference:
-    scope = difference.scope
-    place = {field: part for field, part in scope._asdict().items() if field != "kind" and part}
-    kind = f"{scope.kind} {difference.name}"
-    if scope.kind == counting.LISTINGS:  # Each name is the digest of a thread
-        kind, place = scope.kind, {**place, "thread": difference.name}
-    return difference_report.FoundDifference(kind, place, difference.stored, difference.expected)
+def _to_report(fault: "thread_repair.StoredFault") -> difference_report.FoundDifference:
+    return difference_report.FoundDifference(fault.kind, fault.place, fault.stored, fault.expected)

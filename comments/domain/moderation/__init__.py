@@ -1,1 +1,1 @@
-"""Roles, the reasons why a comment is held, and the verdicts of classifiers (pure)."""
+"""Roles, reasons for holding comments, verdicts, and the table of operations (pure)."""

@@ -101,7 +101,9 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
     ),
     "Threads": (
         OperationRow("List the threads", _MODERATOR, "thread list", "GET SITE/threads"),
-        OperationRow("Show the stored tree of a thread", _MODERATOR, "thread show", reason=_HERE),
+        OperationRow(
+            "Show the stored tree of a thread", _SITE, "thread show", "GET SITE/thread/stored"
+        ),
         OperationRow(
             "Lock a thread, or set its policy",
             _MODERATOR,
@@ -117,9 +119,18 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
         OperationRow(
             "Count and list a thread's followers", _SITE, "thread followers", reason=_HERE
         ),
-        OperationRow("Check and repair a thread", _SITE, "repair", reason=_HERE),
-        OperationRow("Recount the counters", _SITE, "recount", reason=_HERE),
-        OperationRow("Rebuild the pages of a thread", _SITE, "thread rebuild", reason=_HERE),
+        OperationRow(
+            "Check a thread, repair it, or rebuild its pages",
+            _SITE,
+            "repair, thread rebuild",
+            "POST SITE/thread/stored",
+        ),
+        OperationRow(
+            "Recount the counters of a whole website",
+            _OPERATOR,
+            "recount",
+            reason="It reads all comments. In the console, “Repair” recounts a thread.",
+        ),
         OperationRow(
             "Compact changed threads", _OPERATOR, "compact", reason="The service does it by itself."
         ),

@@ -151,6 +151,18 @@ class ThreadForm(_SettingsForm, frozen=True):
     reason: Typed = ""
 
 
+class StoredThreadQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A page of a stored thread, after the comment with the sort hash `cursor`."""
+
+    cursor: Annotated[str, msgspec.Meta(max_length=1_000)] = ""
+
+
+class StoredThreadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to do with a stored thread."""
+
+    act: Literal["check", "repair", "rebuild"]
+
+
 class ThreadDetailsForm(_SettingsForm, frozen=True):
     """The details of a thread.
 

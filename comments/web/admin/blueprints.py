@@ -29,6 +29,7 @@ from comments.web.admin.pages import (
     settings_page,
     start_page,
     statistics_page,
+    stored_page,
     thread_list_page,
 )
 from comments.web.admin.transfer import export_page, import_page, undo_page, upload_calls
@@ -40,6 +41,7 @@ BLUEPRINTS = (
     author_pages.blueprint,
     ban_page.blueprint,
     thread_list_page.blueprint,
+    stored_page.blueprint,
     rule_page.blueprint,
     settings_page.blueprint,
     deletion_page.blueprint,

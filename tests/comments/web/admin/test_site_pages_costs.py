@@ -126,6 +126,8 @@ TRY = {
         ("threads", 2, PAGE),
         ("thread?thread=page", 0, PAGE),
         ("thread?thread=page", 3, PAGE),
+        ("thread/stored?thread=page", 0, 130),
+        ("thread/stored?thread=page", 3, 130),
         ("authors", 0, PAGE + 60),
         ("authors", 1, PAGE + 60),
         ("rules", 0, 10),
