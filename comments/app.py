@@ -4,6 +4,7 @@ Every request, including its error handlers, runs inside `store.context()`. The 
 the whole application, so it is always exited, even if a request fails.
 """
 
+import functools
 import itertools
 import logging
 import re
@@ -162,7 +163,7 @@ def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
     settings = kept.settings
     worker = background_worker.BackgroundWorker(
         kept.store,
-        wiring.handlers(settings),
+        functools.partial(wiring.handlers, settings),
         first=_QUIET,
         reach=wiring.channels(settings),
         secret=settings.secret,

@@ -36,7 +36,7 @@ from comments.domain.text import cleaning
 from comments.domain.text.addresses import mail_addresses
 from comments.events import backlog, mail_jobs, outbox
 from comments.limits import login_mail_rush, proof_policy, rate_limits
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.store import ownership, transactions
 
 TERM = timedelta(minutes=30)
@@ -76,7 +76,7 @@ def ask(
         errors.TooMany: the network made too many requests.
         errors.Overloaded: the store did not answer in time.
     """
-    if not settings.sends_mail:
+    if not mail_server.sends_mail(settings):
         raise errors.Conflict("no-mail")
     secret, key = settings.secret, one_time_links.new_token()
     identity = identities.of_address(email)

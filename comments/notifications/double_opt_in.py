@@ -34,7 +34,7 @@ from comments.events import backlog, mail_jobs, outbox
 from comments.limits import rate_limits
 from comments.limits.site_request import SiteRequest
 from comments.notifications import subscriptions
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
@@ -101,7 +101,7 @@ def request_confirmation(
         errors.Overloaded: the store did not respond in time.
     """
     settings, now = request.settings, request.now
-    if not settings.sends_mail:
+    if not mail_server.sends_mail(settings):
         raise errors.Conflict("no-mail")
     email = mail_addresses.check(email)
     if thread is not None and thread_info.get(thread) is None:

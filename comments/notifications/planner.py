@@ -38,7 +38,7 @@ from comments.limits import rate_limits, usage
 from comments.moderation.classifiers import classifier_answers
 from comments.notifications import double_opt_in, subscriptions, thread_followers
 from comments.notifications.mail import comment_mail, compose, mime, smtp
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
 from comments.threads import thread_info
@@ -74,7 +74,8 @@ class _MailResult:
 def handlers(
     settings: config.Settings, clock: Callable[[], datetime]
 ) -> tuple[dispatcher.Handler, ...]:
-    """Return the handlers that send mail, or none if no mail server is configured."""
+    """Return the handlers that send mail, or none if there is no mail server now."""
+    settings = mail_server.apply(settings)
     if settings.smtp is None:
         return ()
     notices = MailPlanner(settings, settings.smtp, clock)

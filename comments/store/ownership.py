@@ -43,6 +43,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Ticket": "accounts",
     "SiteKeys": "accounts",
     "Providers": "accounts",
+    "MailServer": "mail_server",
     "AuditEntry": "audit_log",
     "ErasureDue": "retention_marks",
     "Rulebook": "rulebook",

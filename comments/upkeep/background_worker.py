@@ -38,7 +38,7 @@ class BackgroundWorker:
 
     Args:
         store: the store to work on.
-        handlers: the handlers that receive events.
+        handlers: the handlers that receive events (`scheduler.Scheduler`).
         first: seconds until the worker first searches for work that other processes left. The
             process's own changes do not wait for this search.
         reach: makes the channels for sending messages.
@@ -50,7 +50,7 @@ class BackgroundWorker:
     def __init__(  # noqa: PLR0913 - independent options, passed by keyword
         self,
         store: connection.Store,
-        handlers: Sequence[dispatcher.Handler] | None = None,
+        handlers: scheduler.Handlers | None = None,
         *,
         first: float = 0.0,
         reach: message_sender.Reach = message_sender.channels,
@@ -68,7 +68,9 @@ class BackgroundWorker:
         self._messenger = worker_threads.MessageThread(
             store, self._upkeep.now, first=first, reach=self._upkeep.reach
         )
-        self._postman = worker_threads.MailThread(store, self._upkeep.handlers, self._upkeep.now)
+        self._postman = worker_threads.MailThread(
+            store, lambda: self._upkeep.handlers, self._upkeep.now
+        )
         uploads = worker_threads.UploadThread(store, secret, self._upkeep.now)
         self._others = (self._messenger, self._postman, uploads)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)

@@ -78,13 +78,18 @@ class RoundSummary:
     waiting: int
 
 
+# Handlers that send mail come and go with the mail server.
+Handlers = Sequence[dispatcher.Handler] | Callable[[], Sequence[dispatcher.Handler]]
+
+
 class Scheduler:
     """The background work that one process does on one store.
 
     Args:
         clock: returns monotonic time in seconds; measures the grace period.
         now: returns the current time; determines how long replaced rankings are kept.
-        handlers: the handlers that receive events; by default, those that only write to the store.
+        handlers: the handlers that receive events, or a function that returns the current ones;
+            by default, those that only write to the store.
         reach: makes the channels for sending messages.
     """
 
@@ -93,19 +98,24 @@ class Scheduler:
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        handlers: Sequence[dispatcher.Handler] | None = None,
+        handlers: Handlers | None = None,
         reach: message_sender.Reach = message_sender.channels,
     ) -> None:
         self.reach = reach
         self._clock = clock
         self.now = now
-        self.handlers = wiring.HANDLERS if handlers is None else handlers
+        self._handlers = wiring.HANDLERS if handlers is None else handlers
         self._switched: list[UnclearedCompaction] = []
         # The undos that wait for compactions, each with those of its threads that are not cleared
         # yet.
         self._undos: dict[records.ImportUndo, set[records.ThreadName]] = {}
         self._turn = threading.Lock()
         self._visitor = threading.Lock()
+
+    @property
+    def handlers(self) -> Sequence[dispatcher.Handler]:
+        """The handlers that receive events now."""
+        return self._handlers() if callable(self._handlers) else self._handlers
 
     @property
     def uncleared_compactions(self) -> Sequence[UnclearedCompaction]:
@@ -319,7 +329,7 @@ UPKEEP = per_process.PerProcess[Scheduler]()
 
 
 def of_process(
-    handlers: Sequence[dispatcher.Handler] | None = None,
+    handlers: Handlers | None = None,
     reach: message_sender.Reach = message_sender.channels,
 ) -> Scheduler:
     """Return this process's scheduler for the current store."""

@@ -29,7 +29,7 @@ from comments.domain.text.shown_values import quantity
 from comments.events import dead_letters
 from comments.limits import proof_policy
 from comments.notifications.mail import smtp
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.store import connection
 from comments.store.folder import server_address, storage_faults
 from comments.upkeep.backups import nightly_backup
@@ -76,28 +76,22 @@ def wrong(subject: str, text: str) -> ServiceFinding:
     return ServiceFinding(Level.WRONG, subject, text)
 
 
-def machine_findings(
-    settings: config.Settings, *, connects: bool = True
-) -> Iterator[ServiceFinding]:
-    """Yield what can be found without the store: about settings, disk and mail.
-
-    Only with `connects` is the mail server asked.
-    """
+def machine_findings(settings: config.Settings) -> Iterator[ServiceFinding]:
+    """Yield what can be found without the store: about settings and disk."""
     yield from [warning("settings", text) for text in settings.advice] or [
         _ok("settings", "All values can be used.")
     ]
     if has_files(settings):
         yield from _disk(settings)
-    if connects:
-        yield from _mail(settings)
 
 
 def store_findings(
     settings: config.Settings, now: datetime, *, connects: bool = True
 ) -> Iterator[ServiceFinding]:
-    """Yield what can be found with the store of the current context, then about the address.
+    """Yield what can be found with the store of the current context, then about mail and address.
 
-    Only with `connects` is PUBLIC_URL requested, which takes up to `_PATIENCE` seconds.
+    Only with `connects` is the mail server asked, and PUBLIC_URL requested, which takes up to
+    `_PATIENCE` seconds.
 
     Raises:
         errors.FlatthreadError: the store does not answer.
@@ -114,6 +108,7 @@ def store_findings(
     yield from _deliveries(now)
     yield from _backups(settings, now)
     if connects:
+        yield from _mail(settings)
         site = next(iter(site_settings.every()), None)
         yield from _address(settings, "" if site is None else site.id)
 
@@ -143,11 +138,11 @@ def _megabytes(size: int) -> str:
 
 
 def _mail(settings: config.Settings) -> Iterator[ServiceFinding]:
-    server = settings.smtp
+    server = mail_server.apply(settings).smtp
     if server is None:
-        yield _ok("mail", "Off. To send mail, set SMTP_URL and MAIL_FROM (docs/mail.md).")
+        yield _ok("mail", "Off. Connect a mail server under Mail, or set SMTP_URL (docs/mail.md).")
     elif reason := smtp.fault(server):
-        yield wrong("mail", f"{server.host}:{server.port} refuses: {reason}. Check SMTP_URL.")
+        yield wrong("mail", f"{server.host}:{server.port} refuses: {reason}. Check its settings.")
     else:
         yield _ok("mail", f"{server.host}:{server.port} accepts the service. No mail was sent.")
 

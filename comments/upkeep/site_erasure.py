@@ -362,5 +362,6 @@ EXEMPT: Mapping[str, str] = {
     "Identity": "`_leave_accounts` deletes it with the account of a site's reader.",
     "Session": "Belongs to an account and names no site.",
     "Providers": "`_leave_providers` removes the site from the only row.",
+    "MailServer": "Belongs to the service, and names no site.",
     "RateBucket": "Contains digests only, and is deleted within two days.",
 }

@@ -121,7 +121,7 @@ class MailThread(WorkerThread):
     def __init__(
         self,
         store: connection.Store,
-        handlers: Sequence[dispatcher.Handler],
+        handlers: Callable[[], Sequence[dispatcher.Handler]],
         now: Callable[[], datetime],
     ) -> None:
         super().__init__(store, "postman", "Sending mail")
@@ -145,7 +145,7 @@ class MailThread(WorkerThread):
                 return
             del self._waiting[event]
         self.nudge()  # Other events must not wait for a nudge if this one fails.
-        dispatcher.deliver([event], now=self._now(), handlers=self._handlers)
+        dispatcher.deliver([event], now=self._now(), handlers=self._handlers())
 
 
 class UploadThread(WorkerThread):

@@ -13,6 +13,7 @@ A task compacts without waiting for the grace period; the next cron call clears 
 task waited a minute, delivery tasks in the same queue would be delayed.
 """
 
+import functools
 import hmac
 import time
 from datetime import UTC, datetime
@@ -111,4 +112,5 @@ def deliver() -> flask.Response:
 
 def _process() -> scheduler.Scheduler:
     settings = context.settings()
-    return scheduler.of_process(wiring.handlers(settings), wiring.channels(settings))
+    handlers = functools.partial(wiring.handlers, settings)
+    return scheduler.of_process(handlers, wiring.channels(settings))

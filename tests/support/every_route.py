@@ -502,6 +502,12 @@ ROWS += [
     Row("POST", "/admin/people/account", {"owner": 303}, 403,
         form={"current": PASSWORD, "act": "sign-out", "role": "owner", "site": "demo"},
         made=_colleague),
+    Row("GET", "/admin/mail", TEAM, 303),
+    # The environment names a mail server. Callers without permission must not learn this.
+    Row("POST", "/admin/mail", {"owner": 409}, 403,
+        form={"current": PASSWORD, "security": "smtps", "host": "", "port": "465", "sender": "x"}),
+    Row("POST", "/admin/mail/test", {"owner": 200}, 403, form={"email": "ann@example.org"}),
+    Row("POST", "/admin/mail/remove", {"owner": 303}, 403, form={"current": PASSWORD}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
     Row("POST", "/admin/health/check", {"owner": 200}, 403, form={}),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),

@@ -33,7 +33,7 @@ from comments.transfer.importing import import_journal
 from tests.support.threads import sample_threads
 
 NOW = sample_threads.START
-ONLY = frozenset({"Providers"})  # Kinds with one row for all sites
+ONLY = frozenset({"Providers", "MailServer"})  # Kinds with one row for all sites
 _FILLED = {
     "string_value": "x", "integer_value": 0, "boolean_value": False, "blob_value": b"x",
     schema.TIME: NOW,
@@ -259,6 +259,7 @@ MAKERS: dict[str, Callable[[str], Rows]] = {
     "Ticket": _links,
     "SiteKeys": _of_site(account_rows.site_keys_key),
     "Providers": _providers,
+    "MailServer": lambda _: iter([(event_rows.mail_server_key(), {"content": "{}"})]),
     "AuditEntry": lambda site: iter(
         [(moderation_rows.audit_key(comment_id(site)), {"site": site})]
     ),

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from comments.domain import records
 from comments.moderation.policy import rulebook
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.store import connection
 from comments.tree.lists import ordered_query
 from comments.upkeep import scheduler
@@ -47,11 +47,12 @@ class PricedThread:
     cursor: str
 
     def process(self) -> cache_twins.Process:
-        """Start a process with only the site and its rules in its caches."""
+        """Start a process with only the site, its rules and the mail server in its caches."""
         made = cache_twins.Process(datastores.Embedded(self.engine), sample_threads.SETTINGS)
         with made.store.context():
             site_settings.get("demo")
             rulebook.current("demo")
+            mail_server.sends_mail(sample_threads.SETTINGS)
         return made
 
     def reads(self, process: cache_twins.Process, call: Call) -> Reads:

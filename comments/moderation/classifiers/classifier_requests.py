@@ -44,7 +44,7 @@ from comments.events import (
 from comments.moderation.classifiers import akismet, classifier_answers, registration, site_service
 from comments.moderation.classifiers.classifier_answers import AnswerState, StoredAnswer
 from comments.moderation.policy import rulebook
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.store import reads, transactions
 from comments.store.memory import per_process
 from comments.store.models import comment_rows, conversion, event_rows, moderation_rows
@@ -265,7 +265,7 @@ def take(
             )
             after = msgspec.structs.replace(after, current=change.comment.revision)
             transactions.apply(*change.writes)
-        elif settings.sends_mail and _is_left_to_moderators(case, after):
+        elif mail_server.sends_mail(settings) and _is_left_to_moderators(case, after):
             mail = _mail(about, now)
             transactions.apply(outbox.follow_up_writes([mail]))
         transactions.apply(classifier_answers.answer_writes(about.comment, after))

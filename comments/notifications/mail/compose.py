@@ -1,4 +1,4 @@
-"""Compose notices, confirmation requests and sign-in links, each for one address.
+"""Compose notices, confirmation requests, sign-in links and tests, each for one address.
 
 `mime` converts the messages to bytes, and the catalogue contains their sentences.
 
@@ -109,6 +109,15 @@ class LoginLinkMail:
     about: Literal["sign-in", "invitation"] = "sign-in"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class TestMail:
+    """A message that shows an owner that mail arrives. `site_name` is the host of the service."""
+
+    event: str
+    recipient: str
+    site_name: str
+
+
 def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
     """Return the mail for a notice. The result depends only on the arguments.
 
@@ -168,6 +177,18 @@ def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessa
     return _message(asked, sender, parts, now=now)
 
 
+def test_message(asked: TestMail, sender: str, *, now: datetime) -> mime.MailMessage:
+    """Return the mail that an owner sends as a test.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address.
+    """
+    said = t("mail.test-body", site=asked.site_name)
+    subject = t("mail.test-subject", site=asked.site_name)
+    parts = _Parts(subject, f"{said}\n", f"<!doctype html>\n<p>{html.escape(said)}</p>\n")
+    return _message(asked, sender, parts, now=now)
+
+
 def is_link(url: str) -> bool:
     """Return whether a message may link to a URL."""
     return _URL.fullmatch(url) is not None
@@ -192,7 +213,7 @@ def _check_link(field: str, url: str) -> None:
 
 
 def _message(
-    about: Notice | ConfirmationLinkMail | LoginLinkMail,
+    about: Notice | ConfirmationLinkMail | LoginLinkMail | TestMail,
     sender: str,
     parts: _Parts,
     more: Sequence[tuple[str, str]] = (),

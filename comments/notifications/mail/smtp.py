@@ -31,7 +31,7 @@ def fault(server: setting_values.Smtp) -> str:
     except smtplib.SMTPAuthenticationError as error:
         return f"sign-in refused: {error.smtp_code}"
     except (smtplib.SMTPException, OSError) as error:
-        return f"{type(error).__name__}: {error}"
+        return getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
     return ""
 
 

@@ -44,6 +44,8 @@ filters or orders by are indexed, because each indexed property costs an index r
     Ticket    key: digest of its token
     SiteKeys  key: site id
     Providers key: "service", the only key
+    MailServer
+              key: "service", the only key
     AuditEntry
               key: 128 random bits, base32, made once for each decision
     ErasureDue

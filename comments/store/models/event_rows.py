@@ -40,6 +40,17 @@ class MessageRow(schema.StoredRow):
     reason = schema.text(default="")
 
 
+class MailServerRow(schema.StoredRow):
+    """The mail server of this service, as JSON. Only `mail_server` writes this kind."""
+
+    content = schema.text(required=True)
+
+
+def mail_server_key() -> schema.RowKey:
+    """Return the key of the only MailServer row."""
+    return schema.RowKey(MailServerRow, "service")
+
+
 class JobRow(schema.StoredRow):
     """The progress of a long job.
 

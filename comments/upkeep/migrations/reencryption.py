@@ -13,7 +13,7 @@ from comments.accounts import accounts, site_keys
 from comments.accounts.oidc import providers
 from comments.moderation.classifiers import registration
 from comments.notifications import double_opt_in, subscriptions
-from comments.sites import site_settings, turnstile_settings
+from comments.sites import mail_server, site_settings, turnstile_settings
 from comments.store import reads
 
 
@@ -31,6 +31,7 @@ def renew(by: registration.By) -> ReencryptionCounts:
         errors.Overloaded: the store did not respond in time; run the job again.
     """
     secret, rows = by.settings.secret, int(providers.renew(by.settings.secret))
+    rows += int(mail_server.renew(secret))
     for site in [website.id for website in site_settings.every_kept()]:
         rows += registration.renew(site, by)
         rows += turnstile_settings.renew(site, secret)

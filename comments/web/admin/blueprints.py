@@ -23,6 +23,7 @@ from comments.web.admin.pages import (
     connection_page,
     health_page,
     limit_page,
+    mail_page,
     people_page,
     queue_page,
     rule_page,
@@ -56,4 +57,5 @@ BLUEPRINTS = (
     audit_log_page.blueprint,
     health_page.blueprint,
     people_page.blueprint,
+    mail_page.blueprint,
 )

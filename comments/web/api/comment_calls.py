@@ -20,7 +20,7 @@ from comments.limits.site_request import SiteRequest
 from comments.notifications import double_opt_in
 from comments.posting import admission, cast_vote, new_comment, own_comment, previews
 from comments.reading import full_thread, listings, thread_pages
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.tree.counters import leaderboard, totals
 from comments.tree.lists import listed_comments, slugs
 from comments.web.api import comment_shapes, list_queries, moderation_calls
@@ -208,7 +208,7 @@ def offer_mail(site_id: str) -> flask.Response:
     """Tell whether this service sends mail."""
     site_settings.get(site_id)
     query_strings.read(parameters.NoQuery)
-    return responses.fresh(comment_shapes.MailOffer(context.settings().sends_mail))
+    return responses.fresh(comment_shapes.MailOffer(mail_server.sends_mail(context.settings())))
 
 
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])

@@ -16,7 +16,7 @@ from comments.accounts.oidc.providers import OfferedProvider
 from comments.domain import records
 from comments.domain.crypto import keyed_hashes
 from comments.posting import cast_vote
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.transfer import personal_data
 from comments.web.api import comment_calls
 from comments.web.api.callers import api_callers
@@ -142,7 +142,7 @@ def offer_entry(site_id: str) -> flask.Response:
     offered = providers.of_site(site.id) if settings.public_url else ()
     shown = [OfferedProvider(provider.name, provider.title) for provider in offered]
     url = f"{settings.public_url}/sign-in/sites/{site.id}" if offered else ""
-    return responses.fresh(EntryOffer(settings.sends_mail, shown, url))
+    return responses.fresh(EntryOffer(mail_server.sends_mail(settings), shown, url))
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in")

@@ -29,6 +29,7 @@ import msgspec
 from comments.domain import presentation, records
 from comments.reading import full_thread, page_source, thread_pages
 from comments.reading.materialized import chunks
+from comments.sites import mail_server
 from comments.store.memory import caches, per_process
 from comments.web.http import content_coding, context, page_members
 
@@ -292,7 +293,7 @@ def _page_answer(
 
 def _service() -> page_members.Service:
     settings = context.settings()
-    return page_members.Service(settings.sends_mail, bool(settings.public_url))
+    return page_members.Service(mail_server.sends_mail(settings), bool(settings.public_url))
 
 
 def _members(site: records.Site, name: records.ThreadName, order: str) -> bytes:

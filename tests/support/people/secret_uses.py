@@ -10,7 +10,7 @@ import msgspec
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config, errors
+from comments import config, errors, setting_values
 from comments.accounts import accounts, identities, site_keys
 from comments.accounts.links import invitations, one_time_links
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
@@ -26,7 +26,7 @@ from comments.notifications import (
     moderation_links,  # fmt: skip
     subscriptions,
 )
-from comments.sites import site_settings, turnstile_settings
+from comments.sites import mail_server, site_settings, turnstile_settings
 from comments.store import transactions
 from comments.web.api.callers import api_tokens
 from comments.web.sign_in import signed_in
@@ -310,6 +310,20 @@ def site_key(before: Service) -> Shown:
     )
 
 
+def mail_server_password(before: Service) -> Shown:
+    given = mail_server.MailServer(
+        security=setting_values.Security.TLS, host="mail.example", port=465,
+        sender=BOSS, url="https://comments.example", user="ann", password="s3cret",
+    )  # fmt: skip
+    mail_server.save(mail_server.check(given, config.Settings(before.secret), now=now())[0])
+
+    def opened(secret: str) -> None:
+        if mail_server.apply(config.Settings(secret)).smtp is None:
+            raise errors.BadLink
+
+    return opens(opened)
+
+
 def provider_secret(before: Service) -> Shown:
     given = providers.Registration("acme", "Acme", "https://acme.example", "client", "s3cret")
     providers.add(providers.make(given, before.secret, now=now()))
@@ -364,7 +378,8 @@ CARRIED: list[Use] = [
     unsubscribing, moderation_link, proof, question, site_token, sender,
 ]  # fmt: skip
 STORED: list[Use] = [
-    second_factor, adviser_secret, turnstile_secret, site_key, provider_secret,
+    second_factor, adviser_secret, turnstile_secret, mail_server_password, site_key,
+    provider_secret,
     account_address, sign_in_by_address, subscriber_address,
 ]  # fmt: skip
 USES = list(dict.fromkeys([*CARRIED, *STORED]))

@@ -46,7 +46,7 @@ def check() -> flask.Response:
 def _page(cursor: str, *, connects: bool) -> flask.Response:
     settings, now = context.settings(), datetime.now(UTC)
     findings = [
-        *service_checks.machine_findings(settings, connects=connects),
+        *service_checks.machine_findings(settings),
         *service_checks.store_findings(settings, now, connects=connects),
     ]
     return signed_in.page(

@@ -15,7 +15,7 @@ from comments.accounts import accounts
 from comments.accounts.links import invitations
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
-from comments.sites import site_settings
+from comments.sites import mail_server, site_settings
 from comments.web.admin import admin_queries
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
@@ -48,7 +48,7 @@ def invite() -> flask.Response:
         token = invitations.invite(invitation, secret=_secret(), now=now)
     except _REFUSED as error:
         return _list_page(error, sent)
-    is_mailed = bool(invitation.address) and context.settings().sends_mail
+    is_mailed = bool(invitation.address) and mail_server.sends_mail(context.settings())
     if is_mailed:
         invitations.send(token, invitation.address, secret=_secret(), now=now)
     return _link_page("admin/welcome", token, "mailed" if is_mailed else "invited")

@@ -71,9 +71,8 @@ class LargeSite:
 
 
 def _address(path: str) -> str:
-    return (
-        f"/admin/{path}" if path.startswith(("health", "people")) else f"/admin/sites/bench/{path}"
-    )
+    is_of_service = path.startswith(("health", "mail", "people"))
+    return f"/admin/{path}" if is_of_service else f"/admin/sites/bench/{path}"
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +142,7 @@ TRY = {
         ("log", 2, 60),
         ("log?subject={newest}", 0, 10),
         ("people", 0, 10),
+        ("mail", 0, 10),
         ("health", 0, 70),
         ("health", 2, 70),
     ],

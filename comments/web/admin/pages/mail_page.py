@@ -1,0 +1,180 @@
+"""The mail server of the service, for its owners: connect, test and remove it.
+
+Before a server is stored, the service connects and signs in to it. SMTP_URL has precedence: the
+page then shows the server of the environment, which can only be tested.
+"""
+
+import contextlib
+import secrets
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import flask
+import msgspec
+
+from comments import config, errors, setting_values
+from comments.accounts import accounts
+from comments.accounts.passwords import password_login
+from comments.domain import outcomes
+from comments.domain.moderation import roles
+from comments.limits import rate_limits
+from comments.notifications.mail import compose, smtp
+from comments.sites import mail_server
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http import context
+from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode.parameters import Typed
+from comments.web.rendering import labels
+from comments.web.sign_in import account_pages, signed_in
+
+blueprint = flask.Blueprint("mail", __name__, url_prefix="/admin/mail")
+signed_in.protect(blueprint)
+
+# Maximum number of connections to mail servers that owners may cause.
+_LIMIT = rate_limits.Limit("mail-server", 20, timedelta(minutes=10))
+_LONGEST_REASON = 300  # Characters of a mail server's error
+
+
+class MailServerForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mail server. `current` is the password of the owner, `password` that of the server."""
+
+    security: setting_values.Security
+    host: Typed
+    port: Typed
+    sender: Typed
+    user: Typed = ""
+    password: Typed = ""
+    url: Typed = ""
+    current: Typed = ""
+
+
+class TestMailForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The address that gets a test message."""
+
+    email: Typed
+
+
+class MailRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The password of the owner who removes the mail server."""
+
+    current: Typed = ""
+
+
+@blueprint.get("")
+def show() -> flask.Response:
+    """Show the mail server and where it comes from."""
+    _require_owner()
+    query_strings.read(admin_queries.EmptyQuery)
+    return _page()
+
+
+@blueprint.post("")
+def save() -> flask.Response:
+    """Connect to a mail server and, if it accepts the service, store it."""
+    owner, sent = _require_owner(), forms.read(MailServerForm)
+    settings, now = context.settings(), datetime.now(UTC)
+    if settings.smtp is not None:
+        raise errors.Conflict("mail-by-environment")
+    given = mail_server.MailServer(
+        security=sent.security,
+        host=sent.host,
+        port=admin_queries.number("port", sent.port.strip()),
+        sender=sent.sender,
+        url=sent.url,
+        user=sent.user.strip(),
+        password=sent.password,
+    )
+    checked, server = mail_server.check(given, settings, now=now)
+    _confirm(owner, sent.current)
+    _take(settings, now)
+    if reason := smtp.fault(server):
+        raise errors.BadInput("host", "mail-server-refuses", reason=reason[:_LONGEST_REASON])
+    mail_server.save(checked)
+    return signed_in.redirect_to("admin/mail#saved")
+
+
+@blueprint.post("/test")
+def send_test() -> flask.Response:
+    """Send a message to an address, and show what the mail server answered."""
+    _require_owner()
+    sent, now = forms.read(TestMailForm), datetime.now(UTC)
+    settings = mail_server.apply(context.settings())
+    if settings.smtp is None:
+        raise errors.Conflict("no-mail")
+    host = urlsplit(settings.public_url).hostname or ""
+    asked = compose.TestMail(secrets.token_hex(16), sent.email.strip(), host)
+    message = compose.test_message(asked, settings.mail_from, now=now)
+    _take(settings, now)
+    outcome = smtp.send(settings.smtp, message)
+    if outcome.end is not outcomes.End.DELIVERED:
+        raise errors.BadInput("email", "mail-server-refuses", reason=outcome.reason)
+    return _page(said=labels.text("admin.mail-tested", address=asked.recipient))
+
+
+@blueprint.post("/remove")
+def remove() -> flask.Response:
+    """Remove the stored mail server. The service then sends no more mail."""
+    owner = _require_owner()
+    _confirm(owner, forms.read(MailRemovalForm).current)
+    mail_server.remove()
+    return signed_in.redirect_to("admin/mail#removed")
+
+
+def _require_owner() -> accounts.Account:
+    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
+
+
+def _confirm(owner: accounts.Account, password: str) -> None:
+    """Check the owner's password, unless the account signs in only through a provider."""
+    if owner.has_password:
+        account_pages.check_password(owner, password)
+
+
+def _take(settings: config.Settings, now: datetime) -> None:
+    if not rate_limits.take(_LIMIT, roles.SERVICE, settings.secret, now=now):
+        raise errors.TooMany(retry_after=int(_LIMIT.window.total_seconds()))
+
+
+def _refuse(error: errors.FlatthreadError) -> flask.Response:
+    """Answer a refused form with the page, with the values that were sent and with the error."""
+    account = signed_in.current_account()
+    if flask.request.method != "POST" or not (
+        account and account.may(roles.Right.MANAGE, roles.SERVICE)
+    ):
+        return signed_in.refuse(error)
+    field = "current" if isinstance(error, password_login.Wrong) else getattr(error, "field", "")
+    return _page(
+        refused=site_visit.Refusal(field, labels.problem(error)), status=signed_in.status_of(error)
+    )
+
+
+for _refused in (errors.BadInput, errors.Conflict, errors.TooMany, password_login.Wrong):
+    blueprint.register_error_handler(_refused, _refuse)
+
+
+def _page(
+    *, said: str = "", refused: site_visit.Refusal | None = None, status: int = HTTPStatus.OK
+) -> flask.Response:
+    settings, account = context.settings(), signed_in.require_account()
+    active = mail_server.apply(settings)
+    kept = {} if refused is None else forms.fields()
+    address = ""
+    with contextlib.suppress(errors.BadLink):  # It was encrypted with a SECRET that is lost.
+        address = accounts.address_of(account, settings.secret, now=datetime.now(UTC))
+    return signed_in.page(
+        "admin/mail.html",
+        status=status,
+        settings=settings,
+        server=active.smtp,
+        sender=active.mail_from,
+        stored=mail_server.get(),
+        service=settings.public_url or context.service_url(),
+        address=address,
+        has_password=account.has_password,
+        securities=[*setting_values.Security],
+        said=said,
+        refused=refused,
+        # Passwords are never sent back.
+        kept={name: text for name, text in kept.items() if name not in ("password", "current")},
+    )
