@@ -47,6 +47,8 @@ _TEXTS = """
     SORT_HASH_LEVELS SORT_HASH_WIDTH TASKS_QUEUE TASKS_SECRET
 """
 NAMES = frozenset((*_NUMBERS, *_TEXTS.split()))
+# The defaults as texts; settings without a default have "".
+_DEFAULTS = dict.fromkeys(NAMES, "") | {name: str(row[0]) for name, row in _NUMBERS.items()}
 _DATA_FILE = "flatthread.db"
 STARTING = "starting"  # Exists from the creation of the secret until the store is open.
 # SQLite's header, and the position of the application's id in the header. The id is 0 in a file
@@ -100,6 +102,10 @@ class Settings:
     same_texts: int = 0
     previews_per_network: int = 0
     audit_reads: int = 0
+    # All settings with their sources, for the console.
+    listed: tuple[setting_values.ListedSetting, ...] = dataclasses.field(
+        default=(), compare=False, repr=False
+    )
 
     @property
     def sends_mail(self) -> bool:
@@ -204,6 +210,7 @@ def load(
         mail_from=setting_values.mail_from(values),
         public_url=setting_values.public_url(values),
         hosts=setting_values.hosts(values.get("HOSTS", "")),
+        listed=tuple(setting_values.list_all(_DEFAULTS, file, source)),
         **_numbers(values, kind),
     )
 

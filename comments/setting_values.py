@@ -8,8 +8,9 @@ import dataclasses
 import enum
 import grp
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import time
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from comments import errors
@@ -20,6 +21,29 @@ _QUEUE = re.compile(r"projects/[\w:.-]+/locations/[a-z0-9-]+/queues/[A-Za-z0-9-]
 _TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
+
+
+# Settings whose values nobody may see. SMTP_URL may contain a password.
+SECRETS = frozenset(("METRICS_TOKEN", "SECRET", "SECRET_OLD", "SMTP_URL", "TASKS_SECRET"))
+
+
+class SettingSource(enum.StrEnum):
+    """Where the value of a setting comes from; a file is the one that FLATTHREAD_CONFIG names."""
+
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+class ListedSetting(NamedTuple):
+    """A setting for people who look up how a service is configured.
+
+    `value` is None for a secret, and "" for a setting that is not set and has no default.
+    """
+
+    name: str
+    value: str | None
+    source: SettingSource
 
 
 class Security(enum.StrEnum):
@@ -46,6 +70,22 @@ class Smtp:
     user: str = ""
     password: str = dataclasses.field(default="", repr=False)
     ca_file: str = ""
+
+
+def list_all(
+    defaults: Mapping[str, str], file: Mapping[str, str], environ: Mapping[str, str]
+) -> Iterator[ListedSetting]:
+    """Yield every setting in `defaults`, by name, with the source that takes precedence."""
+    sources = (
+        (SettingSource.ENVIRONMENT, environ),
+        (SettingSource.FILE, file),
+        (SettingSource.DEFAULT, defaults),
+    )
+    for name in sorted(defaults):
+        source, values = next(
+            (pair for pair in sources if pair[1].get(name)), (SettingSource.DEFAULT, defaults)
+        )
+        yield ListedSetting(name, None if name in SECRETS else values[name], source)
 
 
 def number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:

@@ -30,6 +30,7 @@ from comments import errors
 from comments.accounts import accounts
 from comments.domain import presentation, records
 from comments.domain.crypto import guest_addresses
+from comments.domain.ids import author_ids
 from comments.events import backlog
 from comments.notifications import inbox, reader_follows, subscriptions
 from comments.posting import own_comment
@@ -173,8 +174,27 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
     return ErasureStep(min(len(writings), AT_ONCE), min(len(cast), AT_ONCE), is_done)
 
 
+def find_author(who: str, *, secret: str) -> str:
+    """Return the id of an author whom a person with access to all data names.
+
+    `who` is an author id, an account's name, mail address or id, or the id of a comment, because
+    people who ask about their data can usually name a comment.
+
+    Raises:
+        errors.NotFound: there is no such author.
+    """
+    if author_ids.is_one(who):
+        return who
+    try:
+        return accounts.by_text(who, secret).author
+    except errors.NotFound:
+        if not comment_rows.is_comment_id(who):
+            raise
+        return author_of(who)
+
+
 def author_of(comment_id: str) -> str:
-    """Return a comment's author id. Only operators' commands use this function.
+    """Return a comment's author id. Only operators and owners of the service may know it.
 
     Raises:
         errors.NotFound: the comment does not exist, or its author is unknown.

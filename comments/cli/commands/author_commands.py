@@ -9,13 +9,10 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from comments import errors
 from comments.accounts import accounts, identities
 from comments.cli import console
-from comments.domain.ids import author_ids
 from comments.domain.text.shown_values import quantity
 from comments.notifications import double_opt_in, reader_follows
-from comments.store.models import comment_rows
 from comments.transfer import personal_data
 
 author = console.Group("author", help="Export or erase an author's data.")
@@ -59,19 +56,7 @@ def _erase(who: str, *, yes: bool) -> None:
 
 
 def _author_id(who: str) -> str:
-    """Return the id of the author that an operator named.
-
-    Raises:
-        errors.NotFound: there is no such author.
-    """
-    if author_ids.is_one(who):
-        return who
-    try:
-        return accounts.by_text(who, console.settings().secret).author
-    except errors.NotFound:
-        if not comment_rows.is_comment_id(who):
-            raise
-        return personal_data.author_of(who)
+    return personal_data.find_author(who, secret=console.settings().secret)
 
 
 @console.command("forget")

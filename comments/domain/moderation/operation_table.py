@@ -206,9 +206,14 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "stats commenters",
             "GET SITE/authors, GET SITE/author",
         ),
-        OperationRow("Export the data of a person", _SERVICE, "author export", reason=_HERE),
-        OperationRow("Erase a person", _SERVICE, "author erase", reason=_HERE),
-        OperationRow("Erase a mail address", _SERVICE, "forget", reason=_HERE),
+        OperationRow(
+            "Export the data of a person",
+            _SERVICE,
+            "author export",
+            "GET people/data, POST people/data/export",
+        ),
+        OperationRow("Erase a person", _SERVICE, "author erase", "POST people/data/erase"),
+        OperationRow("Erase a mail address", _SERVICE, "forget", "POST people/data/forget"),
         OperationRow(
             "Sign in, sign out, accept an invitation, choose a new password",
             _SELF,
@@ -303,6 +308,18 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
         ),
     ),
     "The service": (
+        OperationRow(
+            "Show the version, and the settings with their sources",
+            _SERVICE,
+            routes="GET service",
+            reason="On the machine, `--version` and the environment show the same.",
+        ),
+        OperationRow(
+            "Connect, test and remove the mail server",
+            _SERVICE,
+            routes="GET mail, POST mail, POST mail/test, POST mail/remove",
+            reason="On the machine, `SMTP_URL` names the mail server, and `doctor` checks it.",
+        ),
         OperationRow("Check the service", _SERVICE, "doctor", "GET health, POST health/check"),
         OperationRow(
             "Show pending deliveries and dead letters",

@@ -369,6 +369,26 @@ class PersonForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     site: Typed = ""
 
 
+class PersonSearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A person: a comment's id, an author id, or an account's name, mail address or id."""
+
+    who: Typed = ""
+
+
+class PersonalDataForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An export or erasure of an author's data, which an owner confirms with their password."""
+
+    author: Typed
+    current: Typed
+
+
+class AddressForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The erasure of a mail address, which an owner confirms with their password."""
+
+    email: Typed
+    current: Typed
+
+
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A website to add: the addresses of its pages, separated by spaces, and its id.
 

@@ -71,7 +71,7 @@ class LargeSite:
 
 
 def _address(path: str) -> str:
-    is_of_service = path.startswith(("health", "mail", "people"))
+    is_of_service = path.startswith(("health", "mail", "people", "service"))
     return f"/admin/{path}" if is_of_service else f"/admin/sites/bench/{path}"
 
 
@@ -143,6 +143,8 @@ TRY = {
         ("log?subject={newest}", 0, 10),
         ("people", 0, 10),
         ("mail", 0, 10),
+        ("people/data", 0, 10),
+        ("service", 0, 10),
         ("health", 0, 70),
         ("health", 2, 70),
     ],

@@ -1,0 +1,130 @@
+"""The data about a person: show what is stored, export it, and erase it, for owners of the service.
+
+The page does the same as the commands `author` and `forget`. A person's data can be on several
+sites, so only owners of the whole service can use the page. An owner confirms an export and an
+erasure with their own password. An erasure of many comments takes several requests; each shows a
+button that continues it, and repeating an interrupted request continues it too.
+"""
+
+import time
+from datetime import UTC, datetime
+
+import flask
+import msgspec
+
+from comments import errors
+from comments.accounts import accounts, identities
+from comments.accounts.passwords import password_login
+from comments.domain.moderation import roles
+from comments.notifications import double_opt_in, reader_follows
+from comments.transfer import personal_data
+from comments.web.admin import admin_queries
+from comments.web.http import context
+from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+from comments.web.sign_in import account_pages, signed_in
+
+blueprint = flask.Blueprint("personal_data", __name__, url_prefix="/admin/people/data")
+signed_in.protect(blueprint)
+
+_SECONDS = 8.0  # Time for the steps of an erasure in one request, well below DEADLINE.
+_REFUSED = (errors.BadInput, errors.Conflict, errors.NotFound, errors.TooMany, password_login.Wrong)
+
+
+@blueprint.get("")
+def show() -> flask.Response:
+    """Show forms to find a person and to erase a mail address, and the person's data in numbers."""
+    signed_in.require(roles.Role.OWNER, roles.SERVICE)
+    who = query_strings.read(admin_queries.PersonSearchQuery).who.strip()
+    if not who:
+        return _page()
+    try:
+        return _page(personal_data.find_author(who, secret=_secret()), who=who)
+    except errors.NotFound as error:
+        return _page(who=who, error=error)
+
+
+@blueprint.post("/export")
+def export() -> flask.Response:
+    """Download all data about a person as JSON."""
+    owner, sent = _require_owner(), forms.read(admin_queries.PersonalDataForm)
+    try:
+        account_pages.check_password(owner, sent.current)
+    except _REFUSED as error:
+        return _page(sent.author, error=error)
+    everything = personal_data.export(sent.author, secret=_secret(), now=datetime.now(UTC))
+    content = msgspec.json.format(msgspec.json.encode(everything), indent=2)
+    response = flask.Response(content, content_type="application/json")
+    response.headers.set("Content-Disposition", "attachment", filename="person.json")
+    return response
+
+
+@blueprint.post("/erase")
+def erase() -> flask.Response:
+    """Erase a person's data, as far as one request can."""
+    owner, sent = _require_owner(), forms.read(admin_queries.PersonalDataForm)
+    try:
+        account_pages.check_password(owner, sent.current)
+        return _erase(sent.author)
+    except _REFUSED as error:
+        return _page(sent.author, error=error)
+
+
+def _erase(author: str) -> flask.Response:
+    end, count = time.monotonic() + _SECONDS, 0
+    while True:
+        step = personal_data.erase(author, now=datetime.now(UTC))
+        count += step.comments + step.votes
+        if step.is_done or time.monotonic() > end:
+            break
+    if not step.is_done:
+        return _page(author, said=labels.text("admin.data-erased-some", count=count))
+    reader_follows.erase(author)
+    return _page(said=labels.text("admin.data-erased", count=count))
+
+
+@blueprint.post("/forget")
+def forget() -> flask.Response:
+    """Erase a mail address with its subscriptions."""
+    owner, sent = _require_owner(), forms.read(admin_queries.AddressForm)
+    try:
+        account_pages.check_password(owner, sent.current)
+        count = double_opt_in.forget(sent.email.strip(), _secret(), now=datetime.now(UTC))
+    except _REFUSED as error:
+        return _page(error=error, email=sent.email)
+    said = labels.text("admin.data-forgotten", count=count)
+    if accounts.by_identity(identities.of_address(sent.email.strip()), _secret()) is not None:
+        said = f"{said} {labels.text('admin.data-has-account')}"
+    return _page(said=said)
+
+
+def _require_owner() -> accounts.Account:
+    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
+
+
+def _page(
+    author: str = "",
+    *,
+    who: str = "",
+    email: str = "",
+    said: str = "",
+    error: errors.FlatthreadError | None = None,
+) -> flask.Response:
+    everything = None
+    if author:
+        everything = personal_data.export(author, secret=_secret(), now=datetime.now(UTC))
+    return signed_in.page(
+        "admin/person_data.html",
+        status=200 if error is None else signed_in.status_of(error),
+        problem="" if error is None else labels.problem(error),
+        said=said,
+        who=who or author,
+        email=email,
+        author=author,
+        found=everything,
+        names=sorted({writing.name for writing in everything.comments}) if everything else [],
+    )
+
+
+def _secret() -> str:
+    return context.settings().secret
