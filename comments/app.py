@@ -21,8 +21,7 @@ import werkzeug.test
 
 import flatthread
 from comments import config
-from comments.accounts import first_owner
-from comments.accounts.links import invitations
+from comments.accounts.links import first_owner, invitations
 from comments.cli import command_table
 from comments.domain import records
 from comments.events import backlog

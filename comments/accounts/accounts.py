@@ -24,7 +24,7 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
-from comments.accounts import identities
+from comments.accounts import identities, security_log
 from comments.domain import records
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.domain.ids import author_ids
@@ -235,12 +235,18 @@ def staff() -> list[Account]:
     return sorted(members, key=lambda each: (each.name, each.id))
 
 
+def names(ids: Iterable[str]) -> dict[str, str]:
+    """Return the display names of accounts by id, without accounts that do not exist."""
+    rows = reads.get_multi([account_rows.account_key(account) for account in ids])
+    return {row.key.id(): row.name for row in rows if row is not None}
+
+
 def is_owned() -> bool:
     """Return whether this service has ever had an owner."""
     return reads.get(account_rows.identity_key(identities.FIRST_OWNER.name(""))) is not None
 
 
-def grant(account: str, role: roles.Role | None, site: str) -> Account:
+def grant(account: str, role: roles.Role | None, site: str, cause: security_log.Cause) -> Account:
     """Set an account's role on a site, or remove the role if `role` is None.
 
     Raises:
@@ -251,7 +257,7 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
     def apply(row: account_rows.AccountRow) -> None:
         add_grants(row, () if role is None else (roles.Grant(role, site),), instead_of=site)
 
-    return change(account, apply)
+    return change(account, apply, cause, security_log.SecurityEvent.ROLES)
 
 
 def add_grants(
@@ -289,7 +295,7 @@ def renew(account: str, secret: str) -> bool:
     return changed
 
 
-def end_sessions(account: str) -> Account:
+def end_sessions(account: str, cause: security_log.Cause) -> Account:
     """End all sessions of an account.
 
     Raises:
@@ -300,11 +306,11 @@ def end_sessions(account: str) -> Account:
         # Also revoke reset links: anyone who has one could use it to sign in again.
         row.populate(reset="", epoch=new_epoch())
 
-    return change(account, apply)
+    return change(account, apply, cause, security_log.SecurityEvent.SESSIONS_ENDED)
 
 
 def remove(account: str) -> bool:
-    """Delete an account, its identities and its sessions. Return whether the account existed.
+    """Delete an account with all its rows. Return whether the account existed.
 
     The account's comments stay, with an author id that no longer has an account. `personal_data`
     erases the comments too.
@@ -327,6 +333,7 @@ def remove(account: str) -> bool:
             # invalid.
             *(account_rows.identity_key(name) for name in row.identities if name != first),
             *sessions,
+            account_rows.security_log_key(account),
         )
         transactions.apply(ownership.Writes(_OWNER, delete=gone))
         return True
@@ -365,7 +372,13 @@ def dismiss(account: str) -> None:
         errors.NotFound: the account does not exist.
         errors.Conflict: the account is the last owner of the service.
     """
-    change(account, lambda row: _set_grants(row, ()))
+
+    def body() -> None:
+        row = _account_row(account)
+        _set_grants(row, ())
+        transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+
+    transactions.transaction(body)
     remove(account)
 
 
@@ -416,22 +429,33 @@ def clean_name(raw: str) -> str:
     return cleaning.tidy_name(raw)
 
 
-def change(account: str, apply: Callable[[account_rows.AccountRow], None]) -> Account:
-    """Change an account's row in a transaction.
+def change(
+    account: str,
+    apply: Callable[[account_rows.AccountRow], None],
+    cause: security_log.Cause,
+    event: security_log.SecurityEvent,
+) -> Account:
+    """Change an account's row in a transaction, and note the change in the security log.
 
     Raises:
         errors.NotFound: the account does not exist.
     """
 
     def body() -> Account:
-        row = reads.get(account_rows.account_key(account)) if account else None
-        if row is None:
-            raise errors.NotFound("account", account)
+        row = _account_row(account)
         apply(row)
         transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+        security_log.append(account, cause, event)
         return record(row)
 
     return transactions.transaction(body)
+
+
+def _account_row(account: str) -> account_rows.AccountRow:
+    row = reads.get(account_rows.account_key(account)) if account else None
+    if not isinstance(row, account_rows.AccountRow):
+        raise errors.NotFound("account", account)
+    return row
 
 
 def _set_grants(row: account_rows.AccountRow, grants: Iterable[roles.Grant]) -> None:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from comments import errors
-from comments.accounts import accounts, session_rows
+from comments.accounts import accounts, security_log, session_rows
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, schema
 
@@ -58,8 +58,12 @@ def begin_writes(
     return KIND.begin_writes(made, row, now=now)
 
 
-def begin(account: str, secret: str, *, now: datetime) -> Session:
+def begin(
+    account: str, secret: str, *, now: datetime, cause: security_log.Cause | None = None
+) -> Session:
     """Begin a session for an account whose owner has just been authenticated.
+
+    With a `cause`, the security log gets an entry; without one, the session replaces another.
 
     Raises:
         errors.NotFound: the account does not exist.
@@ -71,6 +75,8 @@ def begin(account: str, secret: str, *, now: datetime) -> Session:
         if row is None:
             raise errors.NotFound("account", account)
         transactions.apply(begin_writes(token, row, secret, now=now))
+        if cause is not None:
+            security_log.append(account, cause, security_log.SecurityEvent.SIGNED_IN)
         return Session(accounts.record(row), token)
 
     return transactions.transaction(body)

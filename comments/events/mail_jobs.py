@@ -31,6 +31,19 @@ class InvitationMail(msgspec.Struct, frozen=True, tag="invited"):
     link: str
 
 
+class AccountMail(msgspec.Struct, frozen=True, tag="account"):
+    """A request to tell an account's owner about a change (`accounts/security_log`).
+
+    `by` is the entry's actor, `at` its time in seconds since 1970, and `language` the mail's.
+    """
+
+    account: str
+    event: str
+    by: str
+    at: int
+    language: str
+
+
 class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
     """A request to notify these subscribers of a reply to an author."""
 
@@ -70,7 +83,7 @@ class HeldCommentMail(msgspec.Struct, frozen=True, tag="held"):
 
 EventMail = ReplyMail | FollowerMail | RepeatedMail | HeldCommentMail
 LinkMail = ConfirmationMail | LoginMail | InvitationMail
-MailJob = LinkMail | EventMail
+MailJob = LinkMail | AccountMail | EventMail
 
 
 def tag(job: MailJob) -> str:

@@ -24,11 +24,11 @@ unreachable, only that mail is retried. A mail that the server permanently refus
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from comments import config, errors, setting_values
-from comments.accounts import email_login
+from comments.accounts import accounts, email_login
 from comments.accounts.links import invitations
 from comments.domain import records
 from comments.domain.outcomes import End
@@ -137,8 +137,8 @@ class MailPlanner:
             Unsent: no mail could be sent.
         """
         job = mail_jobs.decode(event.detail)
-        if isinstance(job, mail_jobs.LinkMail):
-            return self._send_link(event, job)
+        if isinstance(job, mail_jobs.LinkMail | mail_jobs.AccountMail):
+            return self._send_service_mail(event, job)
         if isinstance(job, mail_jobs.HeldCommentMail):
             return self._tell_moderators(event, job)
         comment = _comment(job.event, Status.APPROVED)
@@ -152,16 +152,21 @@ class MailPlanner:
             return self._tell_again(event, job, comment)
         return self._tell_page(event, job, comment)
 
-    def _send_link(self, event: outbox.Event, job: mail_jobs.LinkMail) -> list[event_rows.EventRow]:
-        compose_message = {
-            mail_jobs.ConfirmationMail: self._confirmation_message,
-            mail_jobs.LoginMail: self._login_message,
-            mail_jobs.InvitationMail: self._invitation_message,
-        }[type(job)]
+    def _send_service_mail(
+        self, event: outbox.Event, job: mail_jobs.LinkMail | mail_jobs.AccountMail
+    ) -> list[event_rows.EventRow]:
         try:
-            made = compose_message(event.id, job.link)
-        except (errors.BadLink, errors.BadInput):
-            return []  # The link expired in the queue, or its address is no longer accepted.
+            if isinstance(job, mail_jobs.AccountMail):
+                made = self._account_message(event.id, job)
+            else:
+                compose_message = {
+                    mail_jobs.ConfirmationMail: self._confirmation_message,
+                    mail_jobs.LoginMail: self._login_message,
+                    mail_jobs.InvitationMail: self._invitation_message,
+                }[type(job)]
+                made = compose_message(event.id, job.link)
+        except (errors.BadLink, errors.BadInput, errors.NotFound):
+            return []  # The link expired, or its address or account is no longer there or accepted.
         # Such mails are not charged to a site, because the site's owner cannot limit them.
         sent = self._post([comment_mail.AddressedMail("", made)], usage.SERVICE)
         if sent.left or sent.later:
@@ -193,6 +198,25 @@ class MailPlanner:
         host = urlsplit(url).hostname or ""
         entry = compose.LoginLinkMail(event, mailed.address, host, link, about="invitation")
         return compose.entry(entry, self._settings.mail_from, now=now)
+
+    def _account_message(self, event: str, job: mail_jobs.AccountMail) -> mime.MailMessage:
+        account, now, secret = accounts.get(job.account), self._clock(), self._settings.secret
+        address = account and accounts.readable_address(account, secret, now=now)
+        if account is None or not address:
+            raise errors.NotFound("account", job.account)
+        url = self._settings.public_url
+        notice = compose.AccountNotice(
+            event=event,
+            recipient=address,
+            site_name=urlsplit(url).hostname or "",
+            name=account.name,
+            change=job.event,
+            by=job.by,
+            at=datetime.fromtimestamp(job.at, UTC),
+            link=f"{url}/admin/account",
+            language=job.language,
+        )
+        return compose.account_notice(notice, self._settings.mail_from, now=now)
 
     def _tell_moderators(
         self, event: outbox.Event, job: mail_jobs.HeldCommentMail

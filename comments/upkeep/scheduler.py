@@ -34,6 +34,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from comments import errors
+from comments.accounts import security_log
 from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
 from comments.limits import rate_limits
@@ -212,10 +213,19 @@ class Scheduler:
     def expire(self) -> None:
         """Delete expired rankings, voter networks, refused texts, rate limits and ban marks.
 
-        This method also calls `import_undo.expire`, which deletes the journals of old imports.
+        This method also deletes expired entries of security logs, and calls `import_undo.expire`,
+        which deletes the journals of old imports.
         """
         try:
-            for owner in (leftovers, cast_vote, retention, rate_limits, bans, import_undo):
+            for owner in (
+                leftovers,
+                cast_vote,
+                retention,
+                rate_limits,
+                bans,
+                import_undo,
+                security_log,
+            ):
                 owner.expire(self.now())
         except Exception as error:  # noqa: BLE001 - the next call tries again
             log_failure("Deleting expired data", error)

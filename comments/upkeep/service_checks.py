@@ -23,7 +23,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from comments import config, errors
-from comments.accounts import accounts, first_owner
+from comments.accounts import accounts
+from comments.accounts.links import first_owner
 from comments.domain.crypto import client_networks, proof_of_work
 from comments.domain.text.shown_values import quantity
 from comments.events import dead_letters

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from comments import errors
-from comments.accounts import accounts
+from comments.accounts import accounts, security_log
 from comments.accounts.oidc import providers
 from comments.domain import records
 from comments.events import mail_jobs, outbox, webhook_endpoints
@@ -94,7 +94,7 @@ def go_on(
     if stored is None or stored.erasing is None:
         return ErasureProgress(0, is_left=False, is_done=stored is None)
     rows = 0
-    for number, deleted in enumerate(_steps(site), 1):
+    for number, deleted in enumerate(_steps(site, now), 1):
         rows += deleted
         progress(deleted)
         if steps is not None and number >= steps:
@@ -127,7 +127,7 @@ def run_part(site: str, *, now: datetime) -> ErasureProgress:
     return go_on(site, now=now, steps=STEPS)
 
 
-def _steps(site: str) -> Iterator[int]:
+def _steps(site: str, now: datetime) -> Iterator[int]:
     """Run the erasure, and yield the number of deleted rows after each transaction."""
     for find in ERASERS.values():
         part: list[schema.RowKey] = []
@@ -140,6 +140,7 @@ def _steps(site: str) -> Iterator[int]:
             yield _delete(part)
     for rewrite in _REWRITES:
         yield from rewrite(site)
+    yield from _leave_accounts(site, now)
 
 
 def _delete(keys: Sequence[schema.RowKey]) -> int:
@@ -158,11 +159,12 @@ def _leave_providers(site: str) -> Iterator[int]:
             yield 1
 
 
-def _leave_accounts(site: str) -> Iterator[int]:
+def _leave_accounts(site: str, now: datetime) -> Iterator[int]:
     """Take the roles on the site from accounts, and delete the accounts of its readers."""
     for account in accounts.staff():
         if any(grant.site == site for grant in account.grants):
-            accounts.grant(account.id, None, site)
+            cause = security_log.Cause(security_log.OPERATOR, "", "", now)
+            accounts.grant(account.id, None, site, cause)
             yield 1
     for key in _in_range("Identity", f"site/{site}:", f"site/{site};"):
         yield accounts.leave(key.id())
@@ -180,7 +182,7 @@ def _leave_audit(site: str) -> Iterator[int]:
         yield number
 
 
-_REWRITES = (_leave_providers, _leave_accounts, _leave_subscribers, _leave_audit)
+_REWRITES = (_leave_providers, _leave_subscribers, _leave_audit)
 
 
 # --- The rows of each kind --------------------
@@ -361,6 +363,7 @@ EXEMPT: Mapping[str, str] = {
     "Account": "`_leave_accounts` removes its roles, or deletes the account of a site's reader.",
     "Identity": "`_leave_accounts` deletes it with the account of a site's reader.",
     "Session": "Belongs to an account and names no site.",
+    "SecurityLog": "Belongs to an account and names no site.",
     "Providers": "`_leave_providers` removes the site from the only row.",
     "MailServer": "Belongs to the service, and names no site.",
     "RateBucket": "Contains digests only, and is deleted within two days.",

@@ -12,7 +12,7 @@ from comments.store import connection
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import choices, choose, comment, signed_in
-from tests.support.people import site_tokens
+from tests.support.people import account_holders, site_tokens
 from tests.support.people.account_holders import SECRET
 
 pytestmark = pytest.mark.browser
@@ -106,7 +106,7 @@ def test_an_account_with_an_expired_token_does_not_become_a_guest(
     with open_store.context():
         ann = accounts.by_identity(identities.of_provider("site/demo", "42"), SECRET)
         assert ann is not None
-        accounts.end_sessions(ann.id)
+        accounts.end_sessions(ann.id, account_holders.cause())
     tab.expect_status(401)
     form = tab.page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill("By whom?")

@@ -180,7 +180,7 @@ def _new_account(service: AllRoles) -> dict[str, str]:
 
 def _reset(_world: AllRoles) -> dict[str, str]:
     lost = account_holders.account(f"n{accounts.new_id()}", password="")
-    token = invitations.issue_reset(lost, secret=SECRET, now=datetime.now(UTC))
+    token = invitations.issue_reset(lost, account_holders.cause(datetime.now(UTC)))
     return {"token": token, "password": PASSWORD}
 
 

@@ -78,10 +78,10 @@ class Planted(AllRoles):
         key, shared = site_keys.make_shared(SECRET, now=now)
         site_keys.add("demo", key)
         account_holders.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
-        credentials.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
+        credentials.set_totp(self.named("ann").id, AUTHENTICATOR, 0, account_holders.cause(now))
         stored = reads.get(account_rows.account_key(self.named("ann").id))
         invitation = account_holders.invite(account_holders.moderator(), address=ADDRESS, now=now)
-        reset = invitations.issue_reset(self.named("ann"), secret=SECRET, now=now)
+        reset = invitations.issue_reset(self.named("ann"), account_holders.cause(now))
         posted = self.app.test_client().post(
             "/api/v1/sites/demo/comments?thread=t",
             json={"name": "Ann", "body": "Hello", "email": ADDRESS},

@@ -164,7 +164,7 @@ KEYS: dict[str, Callable[[Service], str]] = {
         account_holders.moderator("club"), now=datetime.now(UTC)
     ),
     "reset": lambda service: invitations.issue_reset(
-        service.lost, secret=SECRET, now=datetime.now(UTC)
+        service.lost, account_holders.cause(datetime.now(UTC))
     ),
     "confirm": _request,
     "unsubscribe": lambda _: double_opt_in.unsubscribe_link(

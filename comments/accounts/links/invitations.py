@@ -26,9 +26,10 @@ from typing import NamedTuple
 import msgspec
 
 from comments import errors
-from comments.accounts import accounts, identities, sessions
+from comments.accounts import accounts, identities, security_log, sessions
 from comments.accounts.links import one_time_links
 from comments.accounts.passwords import credentials, password_login
+from comments.accounts.security_log import SecurityEvent
 from comments.domain import decoders
 from comments.domain.crypto import encryption
 from comments.domain.moderation import roles
@@ -94,14 +95,13 @@ class _Reset(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PasswordReset(msgspec.Struct, frozen=True):
-    """The input from a reset page: new password, authenticator code and the caller's network.
+    """The input from a reset page: the new password and the authenticator's code.
 
     `browser` is the token of the browser's earlier session.
     """
 
     password: str
     code: str = ""
-    network: str = ""
     browser: str = ""
 
 
@@ -186,7 +186,7 @@ def first_owner_link(url: str, *, secret: str, now: datetime) -> str:
 
 
 def accept(
-    token: str, form: SignUpForm, *, browser: str, secret: str, now: datetime
+    token: str, form: SignUpForm, cause: security_log.Cause, *, browser: str
 ) -> sessions.Session:
     """Create an account from an invitation, and begin a session for it.
 
@@ -207,11 +207,11 @@ def accept(
         login=login.subject if login else "",
         password=hashed,
     )
-    return _join(token, newcomer, browser=browser, secret=secret, now=now)
+    return _join(token, newcomer, cause, browser=browser)
 
 
 def accept_introduced(
-    token: str, somebody: Introduced, *, browser: str, secret: str, now: datetime
+    token: str, somebody: Introduced, cause: security_log.Cause, *, browser: str
 ) -> sessions.Session:
     """Create an account from an invitation for a person identified by a provider, and sign them in.
 
@@ -220,14 +220,15 @@ def accept_introduced(
         errors.Conflict: the person or the address already has an account.
     """
     newcomer = accounts.NewAccount(accounts.new_id(), somebody.name, (somebody.identity,))
-    return _join(token, newcomer, browser=browser, secret=secret, now=now)
+    return _join(token, newcomer, cause, browser=browser)
 
 
 def _join(
-    token: str, newcomer: accounts.NewAccount, *, browser: str, secret: str, now: datetime
+    token: str, newcomer: accounts.NewAccount, cause: security_log.Cause, *, browser: str
 ) -> sessions.Session:
     """Create an account with an invitation's roles, and begin a session for it."""
     attempt, session = one_time_links.new_token(), sessions.new_token(newcomer.id)
+    secret, now = cause.secret, cause.now
 
     def body() -> sessions.Session:
         invitation, used = _invitation_writes(token, attempt, secret, now)
@@ -247,6 +248,7 @@ def _join(
         row, joined = accounts.creation_writes(whole, secret=secret, now=now)
         begun = sessions.begin_writes(session, row, secret, now=now)
         transactions.apply(used, joined, begun)
+        security_log.append(newcomer.id, cause, SecurityEvent.JOINED)
         return sessions.Session(accounts.record(row), session)
 
     accepted = transactions.transaction(body)
@@ -254,7 +256,7 @@ def _join(
     return accepted
 
 
-def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accounts.Account:
+def accept_as(account: str, token: str, cause: security_log.Cause) -> accounts.Account:
     """Give an existing account the roles of an invitation.
 
     Raises:
@@ -263,7 +265,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
         errors.Conflict: the invitation is for the first owner, but there has already been one.
         errors.NotFound: the account does not exist.
     """
-    attempt = one_time_links.new_token()
+    attempt, secret, now = one_time_links.new_token(), cause.secret, cause.now
 
     def body() -> accounts.Account:
         invitation, used = _invitation_writes(token, attempt, secret, now)
@@ -278,13 +280,14 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
             transactions.apply(_owner_writes(row))
         accounts.add_grants(row, invitation.grants)
         transactions.apply(used, ownership.Writes(_OWNER, put=(row,)))
+        security_log.append(account, cause, SecurityEvent.ROLES)
         return accounts.record(row)
 
     return transactions.transaction(body)
 
 
 def issue_reset(
-    account: accounts.Account, *, secret: str, now: datetime, removes_second_factor: bool = False
+    account: accounts.Account, cause: security_log.Cause, *, removes_second_factor: bool = False
 ) -> str:
     """Create a reset link for an account and return the link's token.
 
@@ -292,14 +295,14 @@ def issue_reset(
         errors.NotFound: the account does not exist.
     """
     content = _Reset(account.id, accounts.new_epoch(), removes_second_factor)
-    credentials.note_reset(account.id, content.mark)
+    credentials.note_reset(account.id, content.mark, cause)
     encoded = msgspec.json.encode(content).decode()
     purpose = one_time_links.LinkPurpose.RESET
-    return one_time_links.issue(purpose, encoded, secret, now=now, term=RESET_TERM)
+    return one_time_links.issue(purpose, encoded, cause.secret, now=cause.now, term=RESET_TERM)
 
 
 def reset_password(
-    token: str, choice: PasswordReset, *, secret: str, now: datetime
+    token: str, choice: PasswordReset, cause: security_log.Cause
 ) -> sessions.Session:
     """Set a new password with a reset token, end all sessions, and sign in.
 
@@ -314,19 +317,21 @@ def reset_password(
         accounts.new_epoch(),
         one_time_links.new_token(),
     )
+    secret, now = cause.secret, cause.now
     row, _, _ = _reset_writes(token, attempt, secret, now)
     known = accounts.record(row)
     hashed = credentials.check_and_hash(
         choice.password, *accounts.login_and_address(known, secret, now=now)
     )
     if known.has_totp:
-        password_login.count(f"account:{known.id}", choice.network, secret, now=now)
+        password_login.count(f"account:{known.id}", cause)
 
     def body() -> sessions.Session:
         row, reset, used = _reset_writes(token, attempt, secret, now, own=fresh)
         if row.epoch != fresh:  # If equal, an earlier run committed but its response was lost
-            _prove(row, reset, choice.code, secret, now)
+            events = _prove(row, reset, choice.code, secret, now)
             row.populate(password=hashed, reset="", epoch=fresh)
+            security_log.append(reset.account, cause, SecurityEvent.PASSWORD, *events)
         session = f"{reset.account}.{made}"
         begun = sessions.begin_writes(session, row, secret, now=now)
         transactions.apply(used, begun, ownership.Writes(_OWNER, put=(row,)))
@@ -363,17 +368,20 @@ def _reset_writes(
 
 def _prove(
     row: account_rows.AccountRow, reset: _Reset, code: str, secret: str, now: datetime
-) -> None:
+) -> tuple[SecurityEvent, ...]:
     """Check an account's second factor, or remove it if the reset link was made to do so.
+
+    Return what the security log must note about it.
 
     Raises:
         errors.BadInput: the code is wrong.
     """
     if reset.removes_second_factor:
+        had_totp = bool(row.totp)
         row.populate(totp="", totp_step=0, recovery=[])
-        return
+        return (SecurityEvent.AUTHENTICATOR_REMOVED,) if had_totp else ()
     try:
-        password_login.use_code(row, code, secret, now)
+        return password_login.use_code(row, code, secret, now)
     except password_login.Wrong as error:
         raise errors.BadInput("code", "wrong-totp-code") from error
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from comments import errors
-from comments.accounts import accounts, identities, sessions
+from comments.accounts import accounts, identities, security_log, sessions
 from comments.accounts.links import invitations, one_time_links
 from comments.accounts.oidc import oidc_client
 from comments.accounts.passwords import password_login
@@ -49,7 +49,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 def sign_in(
-    person: oidc_client.ProviderUser, *, browser: str, secret: str, now: datetime
+    person: oidc_client.ProviderUser, cause: security_log.Cause, *, browser: str
 ) -> sessions.Session | CodeAsked:
     """Begin a session for an account with a role, or request the authenticator's code.
 
@@ -58,7 +58,7 @@ def sign_in(
     Raises:
         NotLinked: the person has no account with a role.
     """
-    token = one_time_links.new_token()
+    token, secret, now = one_time_links.new_token(), cause.secret, cause.now
 
     def body() -> accounts.Account | None:
         led = accounts.identity_row(person.identity, secret)
@@ -78,14 +78,12 @@ def sign_in(
     accounts.rekey(person.identity, secret)
     if account is None:
         return CodeAsked(token)
-    begun = sessions.begin(account.id, secret, now=now)
+    begun = sessions.begin(account.id, secret, now=now, cause=cause)
     sessions.end(browser, secret)
     return begun
 
 
-def finish(
-    token: str, code: str, *, browser: str, network: str, secret: str, now: datetime
-) -> sessions.Session:
+def finish(token: str, code: str, cause: security_log.Cause, *, browser: str) -> sessions.Session:
     """Complete a sign-in through a provider with the authenticator's code.
 
     Raises:
@@ -94,8 +92,9 @@ def finish(
         errors.TooMany: there were too many attempts.
     """
     attempt, made = one_time_links.new_token(), one_time_links.new_token()
+    secret, now = cause.secret, cause.now
     held = _read_step(token, attempt, secret, now)
-    password_login.count(f"account:{held.account}", network, secret, now=now)
+    password_login.count(f"account:{held.account}", cause)
 
     def body() -> sessions.Session:
         content, used = one_time_links.use_writes(
@@ -109,9 +108,10 @@ def finish(
             return sessions.Session(accounts.record(row), session)
         if row is None or row.epoch != step.epoch:
             raise errors.BadLink
-        password_login.use_code(row, code, secret, now)
+        noted = password_login.use_code(row, code, secret, now)
         begun = sessions.begin_writes(session, row, secret, now=now)
         transactions.apply(used, begun, ownership.Writes(_OWNER, put=(row,)))
+        security_log.append(step.account, cause, *noted, security_log.SecurityEvent.SIGNED_IN)
         return sessions.Session(accounts.record(row), session)
 
     begun = transactions.transaction(body)
@@ -123,10 +123,9 @@ def accept(
     token: str,
     person: oidc_client.ProviderUser,
     name: str,
+    cause: security_log.Cause,
     *,
     browser: str,
-    secret: str,
-    now: datetime,
 ) -> sessions.Session | CodeAsked:
     """Accept an invitation for a person identified by a provider, using their account or a new one.
 
@@ -136,15 +135,17 @@ def accept(
         errors.Conflict: the invitation is for the first owner, but there has already been one.
         errors.Forbidden: the invitation is bound to an address that the account does not have.
     """
-    known = accounts.by_identity(person.identity, secret)
+    known = accounts.by_identity(person.identity, cause.secret)
     if known is not None:
-        invitations.accept_as(known.id, token, secret=secret, now=now)
-        return sign_in(person, browser=browser, secret=secret, now=now)
+        invitations.accept_as(known.id, token, cause)
+        return sign_in(person, cause, browser=browser)
     newcomer = invitations.Introduced(accounts.clean_name(name or person.name), person.identity)
-    return invitations.accept_introduced(token, newcomer, browser=browser, secret=secret, now=now)
+    return invitations.accept_introduced(token, newcomer, cause, browser=browser)
 
 
-def link(account: str, epoch: str, person: oidc_client.ProviderUser, *, secret: str) -> None:
+def link(
+    account: str, epoch: str, person: oidc_client.ProviderUser, cause: security_log.Cause
+) -> None:
     """Link a person at a provider to an account.
 
     Raises:
@@ -152,7 +153,7 @@ def link(account: str, epoch: str, person: oidc_client.ProviderUser, *, secret: 
             to a person at this provider.
         errors.Forbidden: the account has changed since the flow began, or no longer exists.
     """
-    identity = person.identity
+    identity, secret = person.identity, cause.secret
     name = identity.name(secret)
 
     def body() -> None:
@@ -167,11 +168,12 @@ def link(account: str, epoch: str, person: oidc_client.ProviderUser, *, secret: 
         row.identities = [*row.identities, name]
         marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=account)
         transactions.apply(ownership.Writes(_OWNER, put=(row, marker)))
+        security_log.append(account, cause, security_log.SecurityEvent.PROVIDER_LINKED)
 
     transactions.transaction(body)
 
 
-def unlink(account: str, issuer: str) -> None:
+def unlink(account: str, issuer: str, cause: security_log.Cause) -> None:
     """Unlink a provider from an account, and end the account's sessions.
 
     Raises:
@@ -190,6 +192,7 @@ def unlink(account: str, issuer: str) -> None:
         row.populate(identities=[n for n in row.identities if n not in gone], epoch=fresh)
         keys = tuple(account_rows.identity_key(name) for name in gone)
         transactions.apply(ownership.Writes(_OWNER, put=(row,), delete=keys))
+        security_log.append(account, cause, security_log.SecurityEvent.PROVIDER_UNLINKED)
 
     transactions.transaction(body)
 

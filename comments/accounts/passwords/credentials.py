@@ -1,15 +1,15 @@
 """Change an account's credentials: password, authenticator, recovery codes, reset link."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from comments import errors
-from comments.accounts import accounts
+from comments.accounts import accounts, security_log
 from comments.accounts.passwords import hashing
+from comments.accounts.security_log import SecurityEvent
 from comments.store.models import account_rows
 
 
-def set_password(account: str, password: str) -> accounts.Account:
+def set_password(account: str, password: str, cause: security_log.Cause) -> accounts.Account:
     """Set a password, given as a hash, and end all sessions.
 
     Raises:
@@ -20,16 +20,15 @@ def set_password(account: str, password: str) -> accounts.Account:
         # A reset link must not work after the password was changed.
         row.populate(password=password, reset="", epoch=accounts.new_epoch())
 
-    return accounts.change(account, apply)
+    return accounts.change(account, apply, cause, SecurityEvent.PASSWORD)
 
 
 def set_totp(
     account: str,
     key: str,
     step: int,
+    cause: security_log.Cause,
     *,
-    secret: str,
-    now: datetime,
     recovery: Sequence[str] = (),
 ) -> accounts.Account:
     """Set an authenticator's secret, its last used step and the hashes of its recovery codes.
@@ -41,15 +40,18 @@ def set_totp(
     """
 
     def apply(row: account_rows.AccountRow) -> None:
-        row.totp = accounts.seal_totp(key, secret, now) if key else ""
+        row.totp = accounts.seal_totp(key, cause.secret, cause.now) if key else ""
         row.totp_step = step
         row.recovery = list(recovery)
         row.epoch = accounts.new_epoch()
 
-    return accounts.change(account, apply)
+    event = SecurityEvent.AUTHENTICATOR_ADDED if key else SecurityEvent.AUTHENTICATOR_REMOVED
+    return accounts.change(account, apply, cause, event)
 
 
-def set_recovery_codes(account: str, recovery: Sequence[str]) -> accounts.Account:
+def set_recovery_codes(
+    account: str, recovery: Sequence[str], cause: security_log.Cause
+) -> accounts.Account:
     """Replace the hashes of the recovery codes, and end all sessions.
 
     Raises:
@@ -62,10 +64,10 @@ def set_recovery_codes(account: str, recovery: Sequence[str]) -> accounts.Accoun
             raise errors.Conflict("no-authenticator")
         row.populate(recovery=list(recovery), epoch=accounts.new_epoch())
 
-    return accounts.change(account, apply)
+    return accounts.change(account, apply, cause, SecurityEvent.RECOVERY_RENEWED)
 
 
-def note_reset(account: str, mark: str) -> accounts.Account:
+def note_reset(account: str, mark: str, cause: security_log.Cause) -> accounts.Account:
     """Store the mark of the only reset link that works.
 
     Raises:
@@ -75,7 +77,7 @@ def note_reset(account: str, mark: str) -> accounts.Account:
     def apply(row: account_rows.AccountRow) -> None:
         row.reset = mark
 
-    return accounts.change(account, apply)
+    return accounts.change(account, apply, cause, SecurityEvent.RESET_LINK)
 
 
 def check_and_hash(password: str, *own: str) -> str:

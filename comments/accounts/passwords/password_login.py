@@ -15,8 +15,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from comments import errors
-from comments.accounts import accounts, identities, sessions
+from comments.accounts import accounts, identities, security_log, sessions
 from comments.accounts.passwords import hashing, recovery_codes, totp
+from comments.accounts.security_log import SecurityEvent
 from comments.limits import rate_limits
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
@@ -27,12 +28,11 @@ PER_NAME = rate_limits.Limit("sign-ins of a name", 10, timedelta(minutes=15))
 
 
 class LoginAttempt(NamedTuple):
-    """The input for a sign-in, the caller's network, and the browser's session token."""
+    """The input for a sign-in, and the browser's session token."""
 
     login: str
     password: str
     code: str
-    network: str
     token: str = ""
 
 
@@ -42,7 +42,11 @@ class Wrong(errors.Forbidden):
     code = "wrong-credentials"
 
 
-def sign_in(attempt: LoginAttempt, *, secret: str, now: datetime) -> sessions.Session:
+class TooManyForName(errors.TooMany):
+    """There were too many sign-in attempts for a name."""
+
+
+def sign_in(attempt: LoginAttempt, cause: security_log.Cause) -> sessions.Session:
     """Check name, password and code, and begin a session.
 
     Raises:
@@ -50,47 +54,53 @@ def sign_in(attempt: LoginAttempt, *, secret: str, now: datetime) -> sessions.Se
         errors.TooMany: there were too many attempts for this name or from this network.
         errors.Overloaded: the store did not answer in time.
     """
-    identity = identities.of_text(attempt.login)
-    count(identity.name(secret), attempt.network, secret, now=now)
+    identity, secret = identities.of_text(attempt.login), cause.secret
+    try:
+        count(identity.name(secret), cause)
+    except TooManyForName:
+        security_log.note_blocked(accounts.id_by_identity(identity, secret), cause)
+        raise
     account = accounts.id_by_identity(identity, secret)
     row = reads.get(account_rows.account_key(account))
     if not hashing.matches("" if row is None else row.password, attempt.password):
         raise Wrong
     renewed = hashing.hash_password(attempt.password) if hashing.is_outdated(row.password) else ""
-    begun = _begin(row, attempt, renewed, secret, now=now)
+    begun = _begin(row, attempt, renewed, cause)
     accounts.rekey(identity, secret)
     return begun
 
 
-def confirm(account: str, password: str, *, network: str, secret: str, now: datetime) -> None:
+def confirm(account: str, password: str, cause: security_log.Cause) -> None:
     """Check the password of a signed-in account.
 
     Raises:
         Wrong: the password is wrong.
         errors.TooMany: there were too many attempts.
     """
-    count(f"account:{account}", network, secret, now=now)
+    count(f"account:{account}", cause)
     row = reads.get(account_rows.account_key(account))
     if not hashing.matches("" if row is None else row.password, password):
         raise Wrong
 
 
-def count(name: str, network: str, secret: str, *, now: datetime) -> None:
+def count(name: str, cause: security_log.Cause) -> None:
     """Count a sign-in attempt for a name and a network.
 
     Raises:
-        errors.TooMany: there were too many attempts.
+        TooManyForName: there were too many attempts for the name.
+        errors.TooMany: there were too many attempts from the network.
     """
-    buckets = (
-        rate_limits.Network(PER_NETWORK, network, secret),
-        rate_limits.RateLimitBucket(PER_NAME, name, secret),
-    )
+    now = cause.now
+    of_network = rate_limits.Network(PER_NETWORK, cause.network, cause.secret)
+    of_name = rate_limits.RateLimitBucket(PER_NAME, name, cause.secret)
+    buckets = (of_network, of_name)
 
     def body() -> None:
         rate_limits.read(*buckets, now=now)
-        for bucket in buckets:
-            if bucket.is_empty:
-                raise errors.TooMany(retry_after=bucket.wait(now))
+        if of_network.is_empty:
+            raise errors.TooMany(retry_after=of_network.wait(now))
+        if of_name.is_empty:
+            raise TooManyForName(retry_after=of_name.wait(now))
         transactions.apply(*(bucket.count_writes() for bucket in buckets))
 
     transactions.transaction(body)
@@ -100,11 +110,9 @@ def _begin(
     checked: account_rows.AccountRow,
     attempt: LoginAttempt,
     renewed: str,
-    secret: str,
-    *,
-    now: datetime,
+    cause: security_log.Cause,
 ) -> sessions.Session:
-    account = checked.key.id()
+    account, secret, now = checked.key.id(), cause.secret, cause.now
     token = sessions.new_token(account)
     old = tuple(sessions.KIND.keys(attempt.token, secret))
 
@@ -116,30 +124,33 @@ def _begin(
         # Since the check, the password may have changed or the account may have been removed.
         if row is None or row.password != checked.password:
             raise Wrong
-        use_code(row, attempt.code, secret, now)
+        used = use_code(row, attempt.code, secret, now)
         row.password = renewed or row.password
         begun = sessions.begin_writes(token, row, secret, now=now)
         ended = ownership.Writes(_OWNER, put=(row,), delete=old)
         transactions.apply(begun, ended)
+        security_log.append(account, cause, *used, SecurityEvent.SIGNED_IN)
         return sessions.Session(accounts.record(row), token)
 
     return transactions.transaction(body)
 
 
-def use_code(row: account_rows.AccountRow, code: str, secret: str, now: datetime) -> None:
+def use_code(
+    row: account_rows.AccountRow, code: str, secret: str, now: datetime
+) -> tuple[SecurityEvent, ...]:
     """If the account has an authenticator, check the code or recovery code, and note its use.
 
-    The caller stores the row.
+    Return what the security log must note besides the sign-in. The caller stores the row.
 
     Raises:
         Wrong: the code is wrong, or was used already.
     """
     if not row.totp:
-        return
+        return ()
     left = recovery_codes.without(row.recovery, code)
     if left is not None:
         row.recovery = left
-        return
+        return (SecurityEvent.RECOVERY_USED,)
     try:
         key = accounts.unseal_totp(row.totp, secret, now)
     except errors.BadLink as error:
@@ -149,3 +160,4 @@ def use_code(row: account_rows.AccountRow, code: str, secret: str, now: datetime
     if step is None:
         raise Wrong
     row.totp_step = step
+    return ()

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import click
 
-from comments.accounts import accounts, first_owner, identities
-from comments.accounts.links import invitations
+from comments.accounts import accounts, identities, security_log
+from comments.accounts.links import first_owner, invitations
 from comments.accounts.passwords import credentials
 from comments.cli import console
 from comments.domain.moderation import roles
@@ -143,10 +143,10 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
     person = _named_account(login)
     if role == "none":
         grant = _grant(roles.Role.OWNER, site, service=service)
-        changed = accounts.grant(person.id, None, grant.site)
+        changed = accounts.grant(person.id, None, grant.site, _cause())
     else:
         grant = _grant(role, site, service=service)
-        changed = accounts.grant(person.id, grant.role, grant.site)
+        changed = accounts.grant(person.id, grant.role, grant.site, _cause())
     held = ", ".join(map(_grant_text, changed.grants)) or "none"
     click.echo(f"Roles of {login}: {held}.")
 
@@ -175,8 +175,7 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
         raise click.ClickException(f"{login} has no role and therefore no password.")
     token = invitations.issue_reset(
         person,
-        secret=console.settings().secret,
-        now=datetime.now(UTC),
+        _cause(),
         removes_second_factor=removes,
     )
     click.echo(invitations.link(base, "admin/reset", token))
@@ -186,7 +185,7 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
 @click.argument("login", metavar="NAME")
 def _sign_out(login: str) -> None:
     """End all sessions of an account. NAME is a sign-in name, a mail address or an account id."""
-    accounts.end_sessions(_named_account(login).id)
+    accounts.end_sessions(_named_account(login).id, _cause())
     click.echo(f"Ended all sessions of {login}.")
 
 
@@ -199,6 +198,31 @@ def _remove(login: str) -> None:
     """
     accounts.dismiss(_named_account(login).id)
     click.echo(f"Removed account {login}.")
+
+
+@account.command("log")
+@click.argument("login", metavar="NAME")
+def _log(login: str) -> None:
+    """Show an account's security log, newest first, one entry per line.
+
+    Each line contains the time, the event, who acted (- for the account's owner), and a letter for
+    the network (- if unknown). Equal letters mean the same network.
+    """
+    entries = security_log.list_entries(_named_account(login).id, now=datetime.now(UTC))
+    for entry, letter in security_log.with_network_names(entries):
+        at = f"{entry.time:%Y-%m-%dT%H:%M:%SZ}"
+        click.echo(f"{at}\t{entry.event}\t{entry.by or '-'}\t{letter or '-'}")
+
+
+def _cause() -> "security_log.Cause":
+    settings = console.settings()
+    return security_log.Cause(
+        security_log.OPERATOR,
+        "",
+        settings.secret,
+        datetime.now(UTC),
+        sends_mail=settings.sends_mail,
+    )
 
 
 def _named_account(login: str) -> "accounts.Account":

@@ -195,6 +195,12 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST people/account",
         ),
         OperationRow(
+            "Show the security log of an account",
+            _SERVICE,
+            "account log",
+            "GET people/account, GET account",
+        ),
+        OperationRow(
             "Create an account with a password",
             _OPERATOR,
             "account add",

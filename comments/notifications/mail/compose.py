@@ -1,4 +1,4 @@
-"""Compose notices, confirmation requests, sign-in links and tests, each for one address.
+"""Compose notices, confirmation requests, links, account notices and tests, each for one address.
 
 `mime` converts the messages to bytes, and the catalogue contains their sentences.
 
@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Literal
 
 from comments import errors
-from comments.domain.languages import catalogue
+from comments.domain.languages import catalogue, formats
 from comments.domain.text import cleaning
 from comments.domain.text.addresses import mail_addresses
 from comments.notifications.mail import mime, plain_words
@@ -32,6 +32,7 @@ from comments.notifications.mail import mime, plain_words
 t = catalogue.ENGLISH.text
 
 MAX_TEXT = 2_000  # Maximum number of a comment's characters that a message shows.
+_ACTORS = {"", "operator"}  # The actors of changes that are no accounts
 _URL = re.compile(r"https?://[!#-;=?-~]+")
 
 
@@ -118,6 +119,25 @@ class TestMail:
     site_name: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class AccountNotice:
+    """A message about a change to the account with the display name `name`.
+
+    `change` is a `security_log.SecurityEvent`, and `by` the actor of its entry. `link` leads to the
+    account's page. The message contains no secret.
+    """
+
+    event: str
+    recipient: str
+    site_name: str
+    name: str
+    change: str
+    by: str
+    at: datetime
+    link: str
+    language: str
+
+
 def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
     """Return the mail for a notice. The result depends only on the arguments.
 
@@ -189,6 +209,39 @@ def test_message(asked: TestMail, sender: str, *, now: datetime) -> mime.MailMes
     return _message(asked, sender, parts, now=now)
 
 
+def account_notice(notice: AccountNotice, sender: str, *, now: datetime) -> mime.MailMessage:
+    """Return the mail that tells an account's owner about a change, in their language.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address, or the link is not a web address.
+    """
+    _check_link("link", notice.link)
+    language = (
+        notice.language if notice.language in catalogue.languages() else catalogue.ENGLISH.language
+    )
+    text = catalogue.of(language).text
+    change = text(f"account-mail.change-{notice.change}")
+    actor = notice.by if notice.by in _ACTORS else "other"
+    moment = formats.moment(notice.at, language)
+    facts = [
+        text("account-mail.account", name=plain_words.line(notice.name)),
+        text("account-mail.time", moment=moment),
+        text(f"account-mail.by-{actor or 'self'}"),
+    ]
+    closing = [text("account-mail.expected"), text("account-mail.unexpected")]
+    button = text("account-mail.button")
+    plain = [change, "\n".join(facts), *closing, f"{button}: {notice.link}"]
+    rich = [change, *facts, *closing]
+    parts = _Parts(
+        text("account-mail.subject", change=change, site=notice.site_name),
+        "\n\n".join(plain) + "\n",
+        f'<!doctype html>\n<html lang="{language}" dir="{formats.direction(language)}">\n'
+        + "".join(f"<p>{html.escape(line)}</p>\n" for line in rich)
+        + f"<p>{_anchor(notice.link, button)}</p>\n",
+    )
+    return _message(notice, sender, parts, now=now)
+
+
 def is_link(url: str) -> bool:
     """Return whether a message may link to a URL."""
     return _URL.fullmatch(url) is not None
@@ -213,7 +266,7 @@ def _check_link(field: str, url: str) -> None:
 
 
 def _message(
-    about: Notice | ConfirmationLinkMail | LoginLinkMail | TestMail,
+    about: Notice | ConfirmationLinkMail | LoginLinkMail | AccountNotice | TestMail,
     sender: str,
     parts: _Parts,
     more: Sequence[tuple[str, str]] = (),

@@ -41,6 +41,8 @@ filters or orders by are indexed, because each indexed property costs an index r
     Account   key: 128 random bits, base32, lower case
     Identity  key: "{provider}:{subject}", see accounts/identities.py
     Session   key: digest of its token, below the account's key
+    SecurityLog
+              key: account id
     Ticket    key: digest of its token
     SiteKeys  key: site id
     Providers key: "service", the only key

@@ -59,6 +59,17 @@ class ModerationSessionRow(schema.StoredRow):
     seen = schema.time(indexed=False)
 
 
+class SecurityLogRow(schema.StoredRow):
+    """The security log of an account: its entries as JSON (`accounts/security_log`).
+
+    `due` is when the oldest entry expires; `language` is that of the browser of the last sign-in.
+    """
+
+    entries = schema.text(default="[]")
+    due = schema.time(required=True)
+    language = schema.text(default="en")
+
+
 class TicketRow(schema.StoredRow):
     """A one-time link: its token allows one action.
 
@@ -106,6 +117,10 @@ def session_key(account: str, name: str) -> schema.RowKey:
 
 def moderation_session_key(account: str, name: str) -> schema.RowKey:
     return schema.RowKey(ModerationSessionRow, name, parent=account_key(account))
+
+
+def security_log_key(account: str) -> schema.RowKey:
+    return schema.RowKey(SecurityLogRow, account)
 
 
 def link_key(name: str) -> schema.RowKey:

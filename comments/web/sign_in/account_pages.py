@@ -13,14 +13,14 @@ import flask
 import markupsafe
 
 from comments import errors
-from comments.accounts import accounts, first_owner, moderation_sessions, sessions
-from comments.accounts.links import invitations
+from comments.accounts import accounts, moderation_sessions, security_log, sessions
+from comments.accounts.links import first_owner, invitations
 from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, recovery_codes, totp
 from comments.web.http import context
 from comments.web.http.decode import forms, parameters
 from comments.web.rendering import labels
-from comments.web.sign_in import account_forms, signed_in
+from comments.web.sign_in import account_forms, security_entries, signed_in
 
 blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)
@@ -43,11 +43,9 @@ def ask_who() -> flask.Response:
 def sign_in() -> flask.Response:
     """Start a new session, and end the browser's previous session."""
     sent = forms.read(account_forms.SignIn)
-    attempt = password_login.LoginAttempt(
-        sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
-    )
+    attempt = password_login.LoginAttempt(sent.login, sent.password, sent.code, signed_in.cookie())
     try:
-        session = password_login.sign_in(attempt, secret=_secret(), now=datetime.now(UTC))
+        session = password_login.sign_in(attempt, signed_in.cause())
     except password_login.Wrong as error:
         text = labels.problem(error)
         return signed_in.page("admin/sign_in.html", status=403, problem=text, login=sent.login)
@@ -66,7 +64,7 @@ def sign_out() -> flask.Response:
 def sign_out_everywhere() -> flask.Response:
     """End all sessions of the account."""
     forms.read(parameters.NoForm)
-    accounts.end_sessions(signed_in.require_account().id)
+    accounts.end_sessions(signed_in.require_account().id, signed_in.cause())
     return signed_in.delete_cookie(signed_in.redirect_to("admin/sign-in"))
 
 
@@ -84,7 +82,7 @@ def accept() -> flask.Response:
     form = invitations.SignUpForm(sent.name, sent.login, sent.password)
     try:
         session = invitations.accept(
-            sent.token, form, browser=signed_in.cookie(), secret=_secret(), now=datetime.now(UTC)
+            sent.token, form, signed_in.cause(), browser=signed_in.cookie()
         )
     except (errors.BadInput, errors.Conflict) as error:
         return _welcome_again(error, sent)
@@ -100,13 +98,13 @@ def accept_as_oneself() -> flask.Response:
     sent = account_forms.Accepted(token=token)
     if account is None:
         return welcome_page(sent, labels.text("admin.welcome-sign-in-first"), status=403)
-    now = datetime.now(UTC)
+    cause = signed_in.cause()
     try:
-        invitations.accept_as(account.id, token, secret=_secret(), now=now)
+        invitations.accept_as(account.id, token, cause)
     except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
         return _welcome_again(refused, sent)
     first_owner.remove(context.settings())
-    return _renew_session(account.id, now)
+    return _renew_session(account.id, cause.now)
 
 
 @blueprint.get("/reset")
@@ -120,13 +118,9 @@ def ask_for_a_password() -> flask.Response:
 def reset() -> flask.Response:
     """Set a password with a reset link."""
     sent = forms.read(account_forms.PasswordResetForm)
-    choice = invitations.PasswordReset(
-        sent.password, sent.code, context.network(), signed_in.cookie()
-    )
+    choice = invitations.PasswordReset(sent.password, sent.code, signed_in.cookie())
     try:
-        session = invitations.reset_password(
-            sent.token, choice, secret=_secret(), now=datetime.now(UTC)
-        )
+        session = invitations.reset_password(sent.token, choice, signed_in.cause())
     except (errors.BadInput, errors.TooMany) as error:
         text = _problem_of_link(error)
         return signed_in.page(
@@ -146,9 +140,10 @@ def change_password() -> flask.Response:
     """Change the password, which ends the account's other sessions."""
     sent, mine = forms.read(account_forms.NewPassword), signed_in.require_account()
 
-    def change(account: str, now: datetime) -> None:
-        known = accounts.login_and_address(mine, _secret(), now=now)
-        credentials.set_password(account, credentials.check_and_hash(sent.password, *known))
+    def change(account: str, cause: security_log.Cause) -> None:
+        known = accounts.login_and_address(mine, cause.secret, now=cause.now)
+        hashed = credentials.check_and_hash(sent.password, *known)
+        credentials.set_password(account, hashed, cause)
 
     return _change_account(sent.current, change)
 
@@ -158,16 +153,10 @@ def add_authenticator() -> flask.Response:
     """Enable an authenticator app after checking a code from the app; show the recovery codes."""
     sent, codes = forms.read(account_forms.NewAuthenticator), recovery_codes.make()
 
-    def change(account: str, now: datetime) -> None:
-        step = totp.check_first_code(sent.key, sent.code, now=now)
-        credentials.set_totp(
-            account,
-            sent.key,
-            step,
-            secret=_secret(),
-            now=now,
-            recovery=recovery_codes.hash_all(codes),
-        )
+    def change(account: str, cause: security_log.Cause) -> None:
+        step = totp.check_first_code(sent.key, sent.code, now=cause.now)
+        recovery = recovery_codes.hash_all(codes)
+        credentials.set_totp(account, sent.key, step, cause, recovery=recovery)
 
     return _change_account(sent.current, change, codes)
 
@@ -177,8 +166,8 @@ def renew_recovery_codes() -> flask.Response:
     """Replace the recovery codes, and show the new ones."""
     sent, codes = forms.read(account_forms.Confirmed), recovery_codes.make()
 
-    def change(account: str, _now: datetime) -> None:
-        credentials.set_recovery_codes(account, recovery_codes.hash_all(codes))
+    def change(account: str, cause: security_log.Cause) -> None:
+        credentials.set_recovery_codes(account, recovery_codes.hash_all(codes), cause)
 
     return _change_account(sent.current, change, codes)
 
@@ -188,8 +177,8 @@ def remove_authenticator() -> flask.Response:
     """Disable the authenticator app."""
     sent = forms.read(account_forms.Confirmed)
 
-    def change(account: str, now: datetime) -> None:
-        credentials.set_totp(account, "", 0, secret=_secret(), now=now)
+    def change(account: str, cause: security_log.Cause) -> None:
+        credentials.set_totp(account, "", 0, cause)
 
     return _change_account(sent.current, change)
 
@@ -249,6 +238,7 @@ def account_page(
         ways=[provider for provider in known if provider.at_desk or provider.issuer in linked],
         linked=linked,
         moderating=moderation_sessions.of_account(account, now=datetime.now(UTC)),
+        log=security_entries.of(account.id),
     )
 
 
@@ -262,25 +252,24 @@ def check_password(account: accounts.Account, password: str) -> None:
         password_login.Wrong: the password is wrong.
         errors.TooMany: there were too many attempts.
     """
-    network, now = context.network(), datetime.now(UTC)
-    password_login.confirm(account.id, password, network=network, secret=_secret(), now=now)
+    password_login.confirm(account.id, password, signed_in.cause())
 
 
 def _change_account(
-    password: str, change: Callable[[str, datetime], None], codes: Sequence[str] = ()
+    password: str, change: Callable[[str, security_log.Cause], None], codes: Sequence[str] = ()
 ) -> flask.Response:
     """Change the signed-in account, after checking its password. Attempts are rate-limited.
 
     Afterwards, show new recovery codes if there are any, which is the only time that they are
     shown, or else the home page.
     """
-    account, now = signed_in.require_account(), datetime.now(UTC)
+    account, cause = signed_in.require_account(), signed_in.cause()
     try:
         check_password(account, password)
-        change(account.id, now)
+        change(account.id, cause)
     except (errors.BadInput, password_login.Wrong) as error:
         return account_page(account, error)
-    return _renew_session(account.id, now, codes)
+    return _renew_session(account.id, cause.now, codes)
 
 
 def _qr_code(address: str) -> markupsafe.Markup:

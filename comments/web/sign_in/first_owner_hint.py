@@ -7,7 +7,7 @@ command prints it. Only people who run the service have access to that file or c
 from typing import NamedTuple
 
 from comments import errors
-from comments.accounts import first_owner
+from comments.accounts.links import first_owner
 from comments.web.http import context
 
 

@@ -72,7 +72,7 @@ def come_back() -> flask.Response:
     if is_reader:
         return _hand_over(goal, person, now)
     if goal.aim is login_flow.LoginPurpose.MODERATE:
-        come = linking.sign_in(person, browser=goal.session, secret=secret, now=now)
+        come = linking.sign_in(person, signed_in.cause(), browser=goal.session)
         return moderation_window_page.arrive(goal, come)
     return provider_login.arrive(goal, person)
 

@@ -96,12 +96,9 @@ def sign_in(site_id: str) -> flask.Response:
     """Sign in with a password, and return to the page with the button."""
     sent = forms.read(_SignIn)
     site = _site(site_id, sent)
-    attempt = password_login.LoginAttempt(
-        sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
-    )
-    secret = context.settings().secret
+    attempt = password_login.LoginAttempt(sent.login, sent.password, sent.code, signed_in.cookie())
     try:
-        session = password_login.sign_in(attempt, secret=secret, now=datetime.now(UTC))
+        session = password_login.sign_in(attempt, signed_in.cause())
     except password_login.Wrong as error:
         text = labels.problem(error)
         return _sign_in_form(site, sent, status=403, problem=text, login=sent.login)

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.accounts import accounts, first_owner, sessions
+from comments.accounts import accounts, sessions
+from comments.accounts.links import first_owner
 from comments.accounts.oidc import linking, login_flow, oidc_client, providers
 from comments.accounts.passwords import password_login
 from comments.web.http import context
@@ -117,24 +118,22 @@ def unlink() -> flask.Response:
         account_pages.check_password(account, sent.current)
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
-    linking.unlink(account.id, provider.issuer)
+    linking.unlink(account.id, provider.issuer, signed_in.cause())
     session = sessions.begin(account.id, context.settings().secret, now=datetime.now(UTC))
     return signed_in.set_cookie(signed_in.redirect_to("admin/account"), session)
 
 
 def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Response:
     """Complete a login flow, given the user that the provider identified."""
-    secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
+    cause, browser = signed_in.cause(), goal.session
     if goal.aim is login_flow.LoginPurpose.LINK:
-        linking.link(goal.account, goal.epoch, person, secret=secret)
+        linking.link(goal.account, goal.epoch, person, cause)
         return signed_in.redirect_to("admin/account")
     if goal.aim is login_flow.LoginPurpose.INVITATION:
-        come = linking.accept(
-            goal.invitation, person, goal.name, browser=browser, secret=secret, now=now
-        )
+        come = linking.accept(goal.invitation, person, goal.name, cause, browser=browser)
         first_owner.remove(context.settings())
     else:
-        come = linking.sign_in(person, browser=browser, secret=secret, now=now)
+        come = linking.sign_in(person, cause, browser=browser)
     if isinstance(come, linking.CodeAsked):
         return code_form(come.token)
     return _welcome(come)
@@ -157,10 +156,8 @@ def finish(
     token: str, code: str, values: Mapping[str, object] = _CONSOLE
 ) -> sessions.Session | flask.Response:
     """Begin a session, or show the form again if the code is wrong."""
-    secret, network, browser = context.settings().secret, context.network(), signed_in.cookie()
-    now = datetime.now(UTC)
     try:
-        return linking.finish(token, code, browser=browser, network=network, secret=secret, now=now)
+        return linking.finish(token, code, signed_in.cause(), browser=signed_in.cookie())
     except password_login.Wrong as error:
         problem = labels.text("admin.second-step-wrong")
         return code_form(token, values, status=signed_in.status_of(error), problem=problem)

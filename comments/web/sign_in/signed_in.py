@@ -36,7 +36,7 @@ import flask
 import markupsafe
 
 from comments import errors
-from comments.accounts import accounts, sessions
+from comments.accounts import accounts, security_log, sessions
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import catalogue
 from comments.domain.moderation import roles
@@ -107,6 +107,22 @@ def require_account() -> accounts.Account:
     if account is None:
         raise NotSignedIn
     return account
+
+
+def cause(by: str = "") -> security_log.Cause:
+    """Return the current request as the cause of entries in security logs.
+
+    `by` is the id of the account that acts, or "" for the owner of the account that is changed.
+    """
+    settings, languages = context.settings(), flask.request.accept_languages
+    return security_log.Cause(
+        by=by,
+        network=context.network(),
+        secret=settings.secret,
+        now=datetime.now(UTC),
+        language=languages.best_match(catalogue.languages()) or catalogue.ENGLISH.language,
+        sends_mail=settings.sends_mail,
+    )
 
 
 def use(session: sessions.Session) -> None:

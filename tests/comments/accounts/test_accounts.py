@@ -117,10 +117,12 @@ def test_a_role_is_held_until_it_is_revoked_and_a_change_ends_sessions(
 ) -> None:
     ann = account_holders.account("ann", moderator("demo"), moderator("blog"))
     for change in (
-        lambda: accounts.grant(ann.id, roles.Role.OWNER, "demo"),
-        lambda: accounts.grant(ann.id, None, "demo"),
-        lambda: credentials.set_password(ann.id, credentials.check_and_hash(PASSWORD)),
-        lambda: accounts.end_sessions(ann.id),
+        lambda: accounts.grant(ann.id, roles.Role.OWNER, "demo", account_holders.cause()),
+        lambda: accounts.grant(ann.id, None, "demo", account_holders.cause()),
+        lambda: credentials.set_password(
+            ann.id, credentials.check_and_hash(PASSWORD), account_holders.cause()
+        ),
+        lambda: accounts.end_sessions(ann.id, account_holders.cause()),
     ):
         session = account_holders.sign_in("ann")
         assert sessions.find(session.token, SECRET, now=NOW)
@@ -130,7 +132,7 @@ def test_a_role_is_held_until_it_is_revoked_and_a_change_ends_sessions(
     assert held.grants == (moderator("blog"),)
     assert not held.may(roles.Right.MODERATE, "demo")
     assert accounts.staff() == [held]
-    accounts.grant(ann.id, None, "blog")
+    accounts.grant(ann.id, None, "blog", account_holders.cause())
     assert accounts.staff() == []
 
 
@@ -177,10 +179,10 @@ def test_of_two_owners_who_remove_each_other_one_stays(store: connection.Store) 
     assert sorted(outcomes) == [False, True]
     (left,) = accounts.staff()
     with pytest.raises(errors.Conflict, match="last-owner"):
-        accounts.grant(left.id, None, roles.SERVICE)
-    accounts.grant(left.id, roles.Role.MODERATOR, "demo")
+        accounts.grant(left.id, None, roles.SERVICE, account_holders.cause())
+    accounts.grant(left.id, roles.Role.MODERATOR, "demo", account_holders.cause())
     account_holders.account("cat", OWNER)
-    accounts.grant(left.id, None, roles.SERVICE)
+    accounts.grant(left.id, None, roles.SERVICE, account_holders.cause())
 
 
 def test_a_failing_store_never_reports_that_there_is_no_owner(
@@ -213,7 +215,7 @@ class TestPasswords:
     def test_a_weaker_hash_is_replaced_at_the_next_sign_in(self) -> None:
         ann = account_holders.account("ann", OWNER)
         weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
-        credentials.set_password(ann.id, weak)
+        credentials.set_password(ann.id, weak, account_holders.cause())
         assert hashing.is_outdated(weak)
         account_holders.sign_in("ann")
         stored = _rows("Account")

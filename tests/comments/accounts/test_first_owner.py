@@ -10,8 +10,8 @@ import pytest
 
 from comments import app as apps
 from comments import config, errors
-from comments.accounts import accounts, first_owner
-from comments.accounts.links import invitations
+from comments.accounts import accounts
+from comments.accounts.links import first_owner, invitations
 from comments.store import connection
 from tests.support.html import html_validator
 from tests.support.people import account_holders

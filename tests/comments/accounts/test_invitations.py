@@ -67,7 +67,7 @@ def test_an_invalid_token_is_refused(store: connection.Store, token: str) -> Non
         account_holders.accept(token)
     with pytest.raises(errors.BadLink):
         invitations.reset_password(
-            token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW
+            token, invitations.PasswordReset(PASSWORD), account_holders.cause()
         )
 
 
@@ -75,13 +75,13 @@ def test_a_link_is_valid_for_its_purpose_and_term(store: connection.Store) -> No
     ann = account_holders.account("ann", OWNER)
     invitation, reset = (
         account_holders.invite(OWNER),
-        invitations.issue_reset(ann, secret=SECRET, now=NOW),
+        invitations.issue_reset(ann, account_holders.cause()),
     )
     with pytest.raises(errors.BadLink):
         account_holders.accept(reset, "bob")
     with pytest.raises(errors.BadLink):
         invitations.reset_password(
-            invitation, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW
+            invitation, invitations.PasswordReset(PASSWORD), account_holders.cause()
         )
     with pytest.raises(errors.BadLink) as late:
         account_holders.accept(invitation, "bob", now=NOW + invitations.TERM)
@@ -89,7 +89,7 @@ def test_a_link_is_valid_for_its_purpose_and_term(store: connection.Store) -> No
     over = NOW + invitations.RESET_TERM
     with pytest.raises(errors.BadLink):
         invitations.reset_password(
-            reset, invitations.PasswordReset(PASSWORD), secret=SECRET, now=over
+            reset, invitations.PasswordReset(PASSWORD), account_holders.cause(over)
         )
     assert account_holders.accept(
         invitation, "bob", now=NOW + invitations.TERM - timedelta(seconds=1)
@@ -116,14 +116,14 @@ class TestBoundToAnAddress:
         ann = account_holders.account("ann", mail=MAIL.upper())
         token = account_holders.invite(moderator(), address=MAIL)
         with pytest.raises(errors.Forbidden, match="wrong-invitation"):
-            invitations.accept_as(bob.id, token, secret=SECRET, now=NOW)
+            invitations.accept_as(bob.id, token, account_holders.cause())
         assert accounts.by_text("bob", SECRET) == bob
         with pytest.raises(errors.Conflict, match="address-taken"):
             account_holders.accept(token, "eve")
-        given = invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
+        given = invitations.accept_as(ann.id, token, account_holders.cause())
         assert given.grants == (moderator(),)
         with pytest.raises(errors.BadLink):
-            invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
+            invitations.accept_as(ann.id, token, account_holders.cause())
 
 
 def test_an_existing_account_accepts_and_gets_a_new_session(store: connection.Store) -> None:
@@ -135,7 +135,7 @@ def test_an_existing_account_accepts_and_gets_a_new_session(store: connection.St
                                                  roles.Grant(roles.Role.OWNER, "blog")]),
     ):  # fmt: skip
         given = invitations.accept_as(
-            ann.id, account_holders.invite(invited), secret=SECRET, now=NOW
+            ann.id, account_holders.invite(invited), account_holders.cause()
         )
         assert list(given.grants) == held
     assert sessions.find(session.token, SECRET, now=NOW) is None
@@ -144,10 +144,10 @@ def test_an_existing_account_accepts_and_gets_a_new_session(store: connection.St
 def test_the_first_owner_may_have_had_an_account(store: connection.Store) -> None:
     ann, bob = account_holders.account("ann"), account_holders.account("bob")
     tokens = [account_holders.invite(OWNER, first=True) for _ in range(3)]
-    invitations.accept_as(ann.id, tokens[0], secret=SECRET, now=NOW)
+    invitations.accept_as(ann.id, tokens[0], account_holders.cause())
     assert accounts.is_owned()
     with pytest.raises(errors.Conflict):
-        invitations.accept_as(bob.id, tokens[1], secret=SECRET, now=NOW)
+        invitations.accept_as(bob.id, tokens[1], account_holders.cause())
     with pytest.raises(errors.Conflict):
         account_holders.accept(tokens[2], "eve")
     assert accounts.staff() == [accounts.by_text("ann", SECRET)]
@@ -157,8 +157,8 @@ RENEWED = "another password"
 
 
 def _renew(token: str, password: str = RENEWED, code: str = "") -> sessions.Session:
-    choice = invitations.PasswordReset(password, code, account_holders.NETWORK)
-    return invitations.reset_password(token, choice, secret=SECRET, now=NOW)
+    choice = invitations.PasswordReset(password, code)
+    return invitations.reset_password(token, choice, account_holders.cause())
 
 
 def _code(key: str) -> str:
@@ -168,11 +168,11 @@ def _code(key: str) -> str:
 def test_a_reset_sets_a_password_and_ends_sessions(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     session = account_holders.sign_in("ann")
-    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
+    token = invitations.issue_reset(ann, account_holders.cause())
     with pytest.raises(errors.BadInput):
         _renew(token, "short")
     choice = invitations.PasswordReset(RENEWED, browser=session.token)
-    renewed = invitations.reset_password(token, choice, secret=SECRET, now=NOW)
+    renewed = invitations.reset_password(token, choice, account_holders.cause())
     assert sessions.find(session.token, SECRET, now=NOW) is None
     assert sessions.find(renewed.token, SECRET, now=NOW) == renewed
     assert account_holders.sign_in("ann", RENEWED)
@@ -182,7 +182,7 @@ def test_a_reset_sets_a_password_and_ends_sessions(store: connection.Store) -> N
 
 def test_a_used_or_superseded_reset_link_is_invalid(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
-    first, second = (invitations.issue_reset(ann, secret=SECRET, now=NOW) for _ in range(2))
+    first, second = (invitations.issue_reset(ann, account_holders.cause()) for _ in range(2))
     with pytest.raises(errors.BadLink):
         _renew(first)
     assert _renew(second)
@@ -197,20 +197,22 @@ def test_a_reset_link_becomes_invalid_once_its_owner_changes_password_or_signs_o
     store: connection.Store, meanwhile: str
 ) -> None:
     ann = account_holders.account("ann", OWNER)
-    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
+    token = invitations.issue_reset(ann, account_holders.cause())
     if meanwhile == "password":
-        credentials.set_password(ann.id, credentials.check_and_hash("a third password"))
+        credentials.set_password(
+            ann.id, credentials.check_and_hash("a third password"), account_holders.cause()
+        )
     else:
-        accounts.end_sessions(ann.id)
+        accounts.end_sessions(ann.id, account_holders.cause())
     with pytest.raises(errors.BadLink):
         _renew(token)
 
 
 def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -> None:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
-    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    credentials.set_totp(ann.id, key, 0, account_holders.cause())
     session = sessions.begin(ann.id, SECRET, now=NOW)
-    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
+    token = invitations.issue_reset(ann, account_holders.cause())
     for wrong in ("", "000000"):
         with pytest.raises(errors.BadInput, match="wrong-totp-code") as refused:
             _renew(token, code=wrong)
@@ -226,8 +228,8 @@ def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -
 
 def test_guesses_of_the_code_for_a_reset_are_limited(store: connection.Store) -> None:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
-    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
-    token = invitations.issue_reset(ann, secret=SECRET, now=NOW)
+    credentials.set_totp(ann.id, key, 0, account_holders.cause())
+    token = invitations.issue_reset(ann, account_holders.cause())
     for _ in range(password_login.PER_NAME.most):
         with pytest.raises(errors.BadInput):
             _renew(token, code="000000")
@@ -237,8 +239,8 @@ def test_guesses_of_the_code_for_a_reset_are_limited(store: connection.Store) ->
 
 def test_a_reset_link_may_remove_the_second_factor_too(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
-    credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
-    token = invitations.issue_reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
+    credentials.set_totp(ann.id, totp.secret(), 0, account_holders.cause())
+    token = invitations.issue_reset(ann, account_holders.cause(), removes_second_factor=True)
     assert accounts.by_text("ann", SECRET).has_totp, "the link was not used yet"
     assert not _renew(token).account.has_totp
     assert account_holders.sign_in("ann", RENEWED)
@@ -260,7 +262,7 @@ def test_a_commit_whose_answer_is_lost_is_applied_once(
     ann = account_holders.account("ann", OWNER)
     invitation, reset = (
         account_holders.invite(OWNER),
-        invitations.issue_reset(ann, secret=SECRET, now=NOW),
+        invitations.issue_reset(ann, account_holders.cause()),
     )
     commit, losses = transactions.commit, []
 
@@ -274,9 +276,9 @@ def test_a_commit_whose_answer_is_lost_is_applied_once(
     monkeypatch.setattr(transactions, "commit", losing)
     done = {
         "accept": lambda: account_holders.accept(invitation, "bob"),
-        "accept_as": lambda: invitations.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
+        "accept_as": lambda: invitations.accept_as(ann.id, invitation, account_holders.cause()),
         "renew": lambda: invitations.reset_password(
-            reset, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW
+            reset, invitations.PasswordReset(PASSWORD), account_holders.cause()
         ),
         "sign_in": lambda: account_holders.sign_in("ann"),
     }[lost]()

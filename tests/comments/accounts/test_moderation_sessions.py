@@ -73,7 +73,7 @@ def test_a_code_is_refused_for_a_different_site_or_origin(
 def test_a_code_is_refused_after_the_role_of_its_account_was_removed() -> None:
     ann, made = account_holders.account("ann", moderator()), moderators.verifier()
     code = grant(ann, made)
-    accounts.grant(ann.id, None, "demo")
+    accounts.grant(ann.id, None, "demo", account_holders.cause())
     with pytest.raises(reader_accounts.Refused):
         begin(made, code)
     assert stored() == 0
@@ -119,9 +119,11 @@ def test_a_session_ends_after_twelve_hours_however_much_it_is_used() -> None:
 @pytest.mark.parametrize(
     "ending",
     [
-        lambda ann, _: accounts.grant(ann.id, None, "demo"),
-        lambda ann, _: accounts.grant(ann.id, roles.Role.MODERATOR, "blog"),
-        lambda ann, _: accounts.end_sessions(ann.id),
+        lambda ann, _: accounts.grant(ann.id, None, "demo", account_holders.cause()),
+        lambda ann, _: accounts.grant(
+            ann.id, roles.Role.MODERATOR, "blog", account_holders.cause()
+        ),
+        lambda ann, _: accounts.end_sessions(ann.id, account_holders.cause()),
         lambda ann, _: accounts.remove(ann.id),
         lambda ann, begun: moderation_sessions.revoke(ann.id, begun.session.id),
         lambda _, begun: moderation_sessions.end(begun.token, SECRET),

@@ -284,7 +284,7 @@ def test_a_token_is_invalid_after_its_epoch_or_term_and_on_other_sites(
     assert isinstance(found, api_tokens.Member)
     with pytest.raises(problems.Unauthenticated, match="token-expired"):
         api_tokens.read(f"Bearer {ann['token']}", secret=SECRET, term=-1)
-    accounts.end_sessions(found.account)
+    accounts.end_sessions(found.account, account_holders.cause())
     refused = client.post(api_requests.THREAD, json=comment, headers=api_requests.bearer(ann))
     assert api_requests.refused(refused, 401) == "token-expired"
     ann = entered(client, shared)

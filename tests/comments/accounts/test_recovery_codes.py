@@ -22,7 +22,7 @@ def _codes(login: str = "ann") -> list[str]:
     """Create an account with an authenticator, and return its recovery codes."""
     made, codes = account_holders.account(login, OWNER), recovery_codes.make()
     hashes = recovery_codes.hash_all(codes)
-    credentials.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=NOW, recovery=hashes)
+    credentials.set_totp(made.id, totp.secret(), 0, account_holders.cause(), recovery=hashes)
     return codes
 
 
@@ -102,30 +102,32 @@ def test_the_store_contains_only_hashes(store: connection.Store) -> None:
 
 def test_a_code_resets_a_password_in_place_of_the_authenticators(store: connection.Store) -> None:
     codes = _codes()
-    token = invitations.issue_reset(accounts.by_text("ann", SECRET), secret=SECRET, now=NOW)
+    token = invitations.issue_reset(accounts.by_text("ann", SECRET), account_holders.cause())
     choice = invitations.PasswordReset("another one", codes[5])
-    assert invitations.reset_password(token, choice, secret=SECRET, now=NOW).account.has_totp
+    assert invitations.reset_password(token, choice, account_holders.cause()).account.has_totp
     assert _left() == 9
 
 
 def test_codes_work_after_the_secret_was_lost(store: connection.Store) -> None:
     codes = _codes()
-    attempt = password_login.LoginAttempt("ann", PASSWORD, codes[0], account_holders.NETWORK)
-    assert password_login.sign_in(attempt, secret="a new secret", now=NOW)
+    attempt = password_login.LoginAttempt("ann", PASSWORD, codes[0])
+    assert password_login.sign_in(attempt, account_holders.cause(secret="a new secret"))
 
 
 def test_codes_end_with_the_authenticator(store: connection.Store) -> None:
     _codes()
     ann = accounts.by_text("ann", SECRET)
-    token = invitations.issue_reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
+    token = invitations.issue_reset(ann, account_holders.cause(), removes_second_factor=True)
     invitations.reset_password(
-        token, invitations.PasswordReset("another one"), secret=SECRET, now=NOW
+        token, invitations.PasswordReset("another one"), account_holders.cause()
     )
     assert _left() == 0
     with pytest.raises(errors.Conflict, match="no-authenticator"):
-        credentials.set_recovery_codes(ann.id, recovery_codes.hash_all(recovery_codes.make()))
-    credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW, recovery=["x"])
-    credentials.set_totp(ann.id, "", 0, secret=SECRET, now=NOW)
+        credentials.set_recovery_codes(
+            ann.id, recovery_codes.hash_all(recovery_codes.make()), account_holders.cause()
+        )
+    credentials.set_totp(ann.id, totp.secret(), 0, account_holders.cause(), recovery=["x"])
+    credentials.set_totp(ann.id, "", 0, account_holders.cause())
     assert _left() == 0
 
 
@@ -133,7 +135,9 @@ def test_new_codes_replace_the_old_ones_and_end_sessions(store: connection.Store
     codes = _codes()
     session = account_holders.sign_in("ann", code=codes[0])
     fresh = recovery_codes.make()
-    credentials.set_recovery_codes(session.account.id, recovery_codes.hash_all(fresh))
+    credentials.set_recovery_codes(
+        session.account.id, recovery_codes.hash_all(fresh), account_holders.cause()
+    )
     assert sessions.find(session.token, SECRET, now=NOW) is None
     with pytest.raises(password_login.Wrong):
         account_holders.sign_in("ann", code=codes[1])

@@ -186,7 +186,9 @@ def test_a_password_changed_during_its_check_lets_nobody_in(
 
     def overtaken(stored: str, password: str) -> bool:
         is_right = matches(stored, password)
-        credentials.set_password(ann.id, credentials.check_and_hash("another password"))
+        credentials.set_password(
+            ann.id, credentials.check_and_hash("another password"), account_holders.cause()
+        )
         return is_right
 
     monkeypatch.setattr(hashing, "matches", overtaken)
@@ -227,7 +229,7 @@ class TestAuthenticators:
         key, step = totp.secret(), int(NOW.timestamp()) // totp.STEP
         with open_store.context():
             ann = account_holders.account("ann", OWNER)
-            credentials.set_totp(ann.id, key, step - 2, secret=SECRET, now=NOW)
+            credentials.set_totp(ann.id, key, step - 2, account_holders.cause())
             for code in ("", "000000", totp.code(key, step - 5)):
                 with pytest.raises(password_login.Wrong):
                     account_holders.sign_in("ann", code=code)
@@ -252,8 +254,10 @@ class TestAuthenticators:
     @pytest.mark.usefixtures("store")
     def test_an_unreadable_second_factor_lets_nobody_in(self) -> None:
         ann = account_holders.account("ann", OWNER)
-        credentials.set_totp(ann.id, totp.secret(), 0, secret="a secret that was changed", now=NOW)
+        credentials.set_totp(
+            ann.id, totp.secret(), 0, account_holders.cause(secret="a secret that was changed")
+        )
         with pytest.raises(password_login.Wrong):
             account_holders.sign_in("ann")
-        credentials.set_totp(ann.id, "", 0, secret=SECRET, now=NOW)
+        credentials.set_totp(ann.id, "", 0, account_holders.cause())
         assert account_holders.sign_in("ann")

@@ -118,10 +118,10 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     with open_store.context():
         now = account_holders.here()
         invitations.reset_password(
-            token, invitations.PasswordReset("another password"), secret=SECRET, now=now
+            token, invitations.PasswordReset("another password"), account_holders.cause(now)
         )
         assert account_holders.sign_in("ann", "another password")
-        credentials.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
+        credentials.set_totp(made.id, totp.secret(), 0, account_holders.cause(now))
     _reset_of_both(run, open_store)
     assert run("role", "ann", "none", "--site", "demo").output == "Roles of ann: none.\n"
     assert "has no role" in run("reset", "ann").output
@@ -129,6 +129,15 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     assert run("remove", made.id).output == f"Removed account {made.id}.\n"
     with open_store.context():
         assert accounts.get(made.id) is None
+
+
+def test_the_security_log_is_shown(run: Run, open_store: connection.Store) -> None:
+    with open_store.context():
+        account_holders.account("ann", OWNER)
+        account_holders.sign_in("ann", now=account_holders.here())
+    run("sign-out", "ann")
+    lines = [line.split("\t")[1:] for line in run("log", "ann").output.splitlines()]
+    assert lines == [["sessions-ended", "operator", "-"], ["signed-in", "-", "A"]]
 
 
 def test_a_pending_invitation_is_listed_and_withdrawn(
@@ -164,12 +173,12 @@ def _reset_of_both(run: Run, open_store: connection.Store) -> None:
         token = _token(run, "reset", "ann", page="reset")
         with pytest.raises(errors.BadInput, match="wrong-totp-code"):
             invitations.reset_password(
-                token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=now
+                token, invitations.PasswordReset(PASSWORD), account_holders.cause(now)
             )
         token = _token(run, "reset", "ann", "--remove-second-factor", page="reset")
         choice = invitations.PasswordReset(PASSWORD)
         assert not invitations.reset_password(
-            token, choice, secret=SECRET, now=now
+            token, choice, account_holders.cause(now)
         ).account.has_totp
 
 

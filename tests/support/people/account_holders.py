@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import argon2
 import pytest
 
-from comments.accounts import accounts, identities, sessions
+from comments.accounts import accounts, identities, security_log, sessions
 from comments.accounts.links import invitations
 from comments.accounts.passwords import credentials, hashing, password_login
 from comments.domain.moderation import roles
@@ -22,6 +22,10 @@ def weaken_passwords(patch: pytest.MonkeyPatch) -> None:
     """Hash passwords as weakly as possible for tests of other features."""
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     patch.setattr(hashing, "hasher", lambda: weak)
+
+
+def cause(now: datetime = NOW, *, secret: str = SECRET, by: str = "") -> security_log.Cause:
+    return security_log.Cause(by, NETWORK, secret, now)
 
 
 def moderator(site: str = "demo") -> roles.Grant:
@@ -55,8 +59,8 @@ def _hash(password: str, _hasher: object) -> str:
 def sign_in(
     login: str, password: str = PASSWORD, code: str = "", *, now: datetime = NOW, token: str = ""
 ) -> sessions.Session:
-    attempt = password_login.LoginAttempt(login, password, code, NETWORK, token)
-    return password_login.sign_in(attempt, secret=SECRET, now=now)
+    attempt = password_login.LoginAttempt(login, password, code, token)
+    return password_login.sign_in(attempt, cause(now))
 
 
 def invite(
@@ -71,7 +75,7 @@ def accept(
     token: str, login: str = "ann", password: str = PASSWORD, *, now: datetime = NOW
 ) -> sessions.Session:
     form = invitations.SignUpForm(login.capitalize() or "Ann", login, password)
-    return invitations.accept(token, form, browser="", secret=SECRET, now=now)
+    return invitations.accept(token, form, cause(now), browser="")
 
 
 def here() -> datetime:

@@ -10,7 +10,8 @@ from werkzeug.test import TestResponse
 from comments.accounts import accounts
 from comments.accounts.links import invitations
 from comments.web.sign_in import signed_in
-from tests.support.people.account_holders import PASSWORD, SECRET
+from tests.support.people import account_holders
+from tests.support.people.account_holders import PASSWORD
 from tests.support.people.account_holders import here as now
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
@@ -44,4 +45,4 @@ def cookie(client: FlaskClient) -> str:
 
 def reset_of(account: accounts.Account) -> str:
     """Return the token from a password-reset link."""
-    return invitations.issue_reset(account, secret=SECRET, now=now())
+    return invitations.issue_reset(account, account_holders.cause(now()))

@@ -133,7 +133,7 @@ def reset(before: Service) -> Shown:
 
 def second_factor(before: Service) -> Shown:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
-    credentials.set_totp(ann.id, key, 0, secret=before.secret, now=now())
+    credentials.set_totp(ann.id, key, 0, account_holders.cause(now(), secret=before.secret))
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     sent = {"login": "ann", "password": PASSWORD, "code": code}
     return lambda service: send(service.client, "/admin/sign-in", **sent)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.accounts import accounts
+from comments.accounts import accounts, security_log
 from comments.accounts.links import invitations
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
@@ -20,7 +20,7 @@ from comments.web.admin import admin_queries
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
-from comments.web.sign_in import account_pages, signed_in
+from comments.web.sign_in import account_pages, security_entries, signed_in
 
 blueprint = flask.Blueprint("people", __name__, url_prefix="/admin/people")
 signed_in.protect(blueprint)
@@ -86,22 +86,21 @@ def _change_role(person: accounts.Account, sent: admin_queries.PersonForm) -> fl
     # A role on a site that no longer exists can be removed.
     held = {grant.site for grant in person.grants}
     site = sent.site if sent.site in held else _known_site(sent.site)
-    changed = accounts.grant(person.id, role, site)
+    changed = accounts.grant(person.id, role, site, _cause())
     return (
         _redirect_to(person, "saved") if changed.grants else signed_in.redirect_to("admin/people")
     )
 
 
 def _end_sessions(person: accounts.Account, _sent: admin_queries.PersonForm) -> flask.Response:
-    accounts.end_sessions(person.id)
+    accounts.end_sessions(person.id, _cause())
     return _redirect_to(person, "ended")
 
 
 def _reset(person: accounts.Account, sent: admin_queries.PersonForm) -> flask.Response:
     token = invitations.issue_reset(
         person,
-        secret=_secret(),
-        now=datetime.now(UTC),
+        _cause(),
         removes_second_factor=sent.act == "reset-all",
     )
     return _link_page("admin/reset", token, sent.act, person.name)
@@ -173,6 +172,7 @@ def _person_page(
         sites=sorted({*site_settings.names(), *(grant.site for grant in person.grants)}),
         service=roles.SERVICE,
         grant_text=_grant_text,
+        log=security_entries.of(person.id),
     )
 
 
@@ -190,6 +190,10 @@ def _grant_text(grant: roles.Grant) -> str:
     if grant.site == roles.SERVICE:
         return labels.text("admin.people-role-on-service", role=role)
     return labels.text("admin.people-role-on-site", role=role, site=grant.site)
+
+
+def _cause() -> security_log.Cause:
+    return signed_in.cause(signed_in.require_account().id)
 
 
 def _secret() -> str:

@@ -72,7 +72,7 @@ def test_a_reset_requires_the_authenticators_code(
     app: flask.Flask, store: connection.Store
 ) -> None:
     ann, client, key = account_holders.account("ann", OWNER), browser(app), totp.secret()
-    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    credentials.set_totp(ann.id, key, 0, account_holders.cause(now()))
     token = reset_of(ann)
     refused = send(client, "/admin/reset", token=token, password="another one")
     assert refused.status_code == 400
@@ -193,7 +193,7 @@ def test_new_recovery_codes_are_shown_once_and_sign_in(
     path = "/admin/account/recovery"
     assert send(client, path, form=token_of(client), current=PASSWORD).status_code == 409
     key = totp.secret()
-    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    credentials.set_totp(ann.id, key, 0, account_holders.cause(now()))
     client = browser(app)
     sign_in(client, code=totp.code(key, int(now().timestamp()) // totp.STEP))
     assert "0 unused recovery codes" in client.get("/admin/account").text

@@ -98,7 +98,7 @@ def test_a_withdrawn_invitation_cannot_be_accepted(owner: FlaskClient) -> None:
     with pytest.raises(errors.BadLink):
         account_holders.accept(token, "bob", now=now())
     assert send(owner, "/admin/people/withdraw", **sent).status_code == 400
-    reset = invitations.issue_reset(accounts.by_text("ann", SECRET), secret=SECRET, now=now())
+    reset = invitations.issue_reset(accounts.by_text("ann", SECRET), account_holders.cause(now()))
     assert reset, "a link for another purpose cannot be withdrawn"
     assert send(owner, "/admin/people/withdraw", **sent | {"id": reset}).status_code == 400
 
@@ -149,15 +149,17 @@ def test_ended_sessions_and_a_removed_account_are_signed_out(
 
 def test_a_reset_link_removes_the_authenticator_only_if_requested(owner: FlaskClient) -> None:
     bob = account_holders.account("bob", moderator())
-    credentials.set_totp(bob.id, totp.secret(), 0, secret=SECRET, now=now())
+    credentials.set_totp(bob.id, totp.secret(), 0, account_holders.cause(now()))
     choice = invitations.PasswordReset("another one")
     token = _link(_change(owner, bob, "reset"), "reset")
     with pytest.raises(errors.BadInput, match="wrong-totp-code"):
-        invitations.reset_password(token, choice, secret=SECRET, now=now())
+        invitations.reset_password(token, choice, account_holders.cause(now()))
     shown = _change(owner, bob, "reset-all")
     assert "also removes the authenticator" in shown.text
     token = _link(shown, "reset")
-    assert not invitations.reset_password(token, choice, secret=SECRET, now=now()).account.has_totp
+    assert not invitations.reset_password(
+        token, choice, account_holders.cause(now())
+    ).account.has_totp
 
 
 def test_the_last_owner_stays(owner: FlaskClient) -> None:
@@ -190,6 +192,15 @@ def test_only_owners_of_the_service_see_the_team(app: flask.Flask, owner: FlaskC
     assert accounts.get(bob.id) == bob
 
 
+def test_owners_see_the_security_log_of_an_account(owner: FlaskClient, app: flask.Flask) -> None:
+    bob = account_holders.account("bob", moderator())
+    _change(owner, bob, "sign-out")
+    sign_in(browser(app), "bob")
+    page = owner.get(f"/admin/people/account?id={bob.id}").text
+    rows = re.findall(r"</time></td><td>(.*?)</td><td><bdi>(.*?)</bdi></td><td>(.*?)</td>", page)
+    assert rows == [("Signed in", "Account&#39;s owner", "A"), ("Sessions ended", "Ann", "A")]
+
+
 def test_a_reader_is_not_a_member_of_the_team(owner: FlaskClient) -> None:
     reader = account_holders.account("reader", password="")
     assert owner.get(f"/admin/people/account?id={reader.id}").status_code == 404
@@ -198,7 +209,7 @@ def test_a_reader_is_not_a_member_of_the_team(owner: FlaskClient) -> None:
 
 def test_every_page_of_the_team_is_valid_html(owner: FlaskClient) -> None:
     bob = account_holders.account("bob", moderator(), OWNER)
-    credentials.set_totp(bob.id, totp.secret(), 0, secret=SECRET, now=now())
+    credentials.set_totp(bob.id, totp.secret(), 0, account_holders.cause(now()))
     pages = [
         owner.get("/admin/people"),
         _invite(owner, current="no"),

@@ -167,7 +167,7 @@ def test_linking_needs_the_password_and_takes_no_identity_from_another_account(
     way = traveller.way(
         "/admin/account/provider", form=traveller.form(), current=PASSWORD, provider="acme"
     )
-    accounts.end_sessions(accounts.by_text("ann", SECRET).id)
+    accounts.end_sessions(accounts.by_text("ann", SECRET).id, account_holders.cause())
     assert traveller.back(way).status_code == 403
     assert whose(provider) is None
 
@@ -216,7 +216,7 @@ def test_the_authenticator_is_required_too_and_its_code_is_valid_once(
     traveller.sign_in()
     traveller.link()
     key = totp.secret()
-    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    credentials.set_totp(ann.id, key, 0, account_holders.cause(now()))
     other = Traveller(app, provider)
     asked = other.travel(DESK, provider="acme")
     assert asked.status_code == 200
@@ -285,7 +285,7 @@ def pages(traveller: Traveller, provider: Impostor) -> list[TestResponse]:
     pages = [traveller.client.get("/admin/account"), traveller.send(DESK, provider="acme")]
     traveller.link()
     pages.append(traveller.client.get("/admin/account"))
-    credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=now())
+    credentials.set_totp(ann.id, totp.secret(), 0, account_holders.cause(now()))
     pages.append(traveller.travel(DESK, provider="acme"))
     query = {"origin": provider_login.ORIGIN, "challenge": provider_login.challenge_of()}
     pages.append(traveller.client.get("/sign-in/sites/demo", query_string=query))

@@ -345,7 +345,7 @@ def test_an_expired_token_decides_nothing(
 def test_a_token_ends_with_the_role(
     client: FlaskClient, ann: accounts.Account, token: str, comment: str
 ) -> None:
-    accounts.grant(ann.id, None, "demo")
+    accounts.grant(ann.id, None, "demo", account_holders.cause())
     assert_refused(decide(client, token, comment), 401, "token-expired")
     assert status(comment) is Status.APPROVED
 

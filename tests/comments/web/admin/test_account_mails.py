@@ -1,0 +1,115 @@
+"""The owner of an account gets a mail about each change of how the account is protected."""
+
+from collections.abc import Callable
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+
+from comments import config
+from comments.accounts import accounts
+from comments.accounts.passwords import credentials, recovery_codes, totp
+from comments.domain.languages import catalogue
+from comments.store import connection
+from comments.upkeep import scheduler, wiring
+from tests.support.histories import counter_oracle
+from tests.support.outside import mail_server
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
+from tests.support.people.account_holders import here as now
+from tests.support.people.admin_forms import OWN, browser, send, sign_in, token_of
+
+pytestmark = [
+    pytest.mark.usefixtures("quick_passwords", "site"),
+    pytest.mark.settings(mail=True, secret=SECRET),
+]
+
+MAIL = "ann@example.org"
+NEW = "another password"
+Deliver = Callable[[], object]
+
+
+@pytest.fixture
+def deliver(store: connection.Store, settings: config.Settings) -> Deliver:
+    handlers = wiring.handlers(settings)
+    return lambda: scheduler.Scheduler(handlers=handlers).deliver(counter_oracle.events())
+
+
+@pytest.fixture
+def ann(app: flask.Flask, store: connection.Store) -> FlaskClient:
+    account_holders.account("ann", OWNER, mail=MAIL)
+    return browser(app)
+
+
+def _change_password(client: FlaskClient, language: str) -> None:
+    headers = OWN | {"Accept-Language": language}
+    form = {"form": token_of(client), "current": PASSWORD, "password": NEW}
+    assert send(client, "/admin/account/password", headers, **form).status_code == 303
+
+
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_a_changed_password_is_mailed_in_the_language_of_the_browser(
+    ann: FlaskClient, box: mail_server.Box, deliver: Deliver, language: str
+) -> None:
+    sign_in(ann)
+    _change_password(ann, language)
+    deliver()
+    words = catalogue.of(language).text
+    ((address, mail),) = box.taken
+    change = words("account-mail.change-password")
+    assert address == MAIL
+    assert mail["Subject"] == words("account-mail.subject", change=change, site="service.example")
+    text = box.text()
+    for part in (change, words("account-mail.by-self"), words("account-mail.unexpected")):
+        assert part in text
+    assert "https://service.example/admin/account\n" in text
+    assert PASSWORD not in text
+    assert NEW not in text
+    rich = mail.get_body(("html",))
+    assert rich is not None
+    assert f'lang="{language}" dir="{"rtl" if language == "ar" else "ltr"}"' in rich.get_content()
+
+
+def test_changes_by_others_say_so_in_the_language_of_the_last_sign_in(
+    ann: FlaskClient, app: flask.Flask, box: mail_server.Box, deliver: Deliver
+) -> None:
+    send(ann, "/admin/sign-in", OWN | {"Accept-Language": "fr"}, login="ann", password=PASSWORD)
+    account_holders.account("bob", OWNER)
+    bob, person = browser(app), accounts.by_text("ann", SECRET)
+    sign_in(bob, "bob")
+    form = {"form": token_of(bob), "current": PASSWORD, "id": person.id}
+    role = {"act": "role", "role": "moderator", "site": "*"}
+    assert send(bob, "/admin/people/account", **form | role).status_code == 303
+    deliver()
+    words = catalogue.of("fr").text
+    assert words("account-mail.change-roles") in box.text()
+    assert words("account-mail.by-other") in box.text()
+
+
+def test_an_authenticator_and_its_codes_are_mailed_and_a_sign_in_is_not(
+    ann: FlaskClient, box: mail_server.Box, deliver: Deliver
+) -> None:
+    key, (code, *_) = totp.secret(), recovery_codes.make()
+    cause = account_holders.cause(now())._replace(sends_mail=True)
+    person = accounts.by_text("ann", SECRET)
+    hashes = recovery_codes.hash_all([code])
+    credentials.set_totp(person.id, key, 0, cause, recovery=hashes)
+    sign_in(ann, code=code)
+    deliver()
+    words, texts = catalogue.ENGLISH.text, [box.text(number) for number in range(len(box.taken))]
+    assert len(texts) == 2
+    for event in ("authenticator-added", "recovery-used"):
+        assert any(words(f"account-mail.change-{event}") in text for text in texts)
+    assert not any(secret in "".join(texts) for secret in (key, code))
+
+
+def test_an_account_without_an_address_gets_no_mail(
+    app: flask.Flask, store: connection.Store, box: mail_server.Box, deliver: Deliver
+) -> None:
+    account_holders.account("bob", OWNER)
+    client = browser(app)
+    sign_in(client, "bob")
+    _change_password(client, "en")
+    deliver()
+    assert not box.taken
+    assert not counter_oracle.events()
