@@ -43,6 +43,11 @@ class Stage:
     tabs: list[Tab] = dataclasses.field(default_factory=list)
     contexts: list[playwright.BrowserContext] = dataclasses.field(default_factory=list)
 
+    @property
+    def port(self) -> str:
+        """The service's port, which its cookies' names contain."""
+        return self.server.rpartition(":")[2]
+
     def open(self, url: str, *, fresh: bool = False) -> Tab:
         """Open a tab; with `fresh`, in another person's browser."""
         if fresh or not self.contexts:
@@ -166,7 +171,7 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
     assert not any(kept["token"] in each for each in addresses)
     assert page.evaluate("document.cookie") == ""
     names = {each["name"] for each in page.context.cookies(stage.server)}
-    assert names == {"__Host-flatthread-journey"}
+    assert names == {f"__Host-flatthread-journey-{stage.port}"}
 
     page.reload()
     signed_in(page, "Ann")
@@ -376,8 +381,8 @@ def test_a_moderator_links_a_provider_signs_in_with_it_and_unlinks_it(
     expect(page.get_by_text("You own this service")).to_be_visible()
     assert page.url == f"{stage.server}/admin"
     cookies = {each["name"]: each for each in page.context.cookies(stage.server)}
-    assert cookies["__Host-flatthread"]["sameSite"] == "Strict"
-    assert cookies["__Host-flatthread-journey"]["sameSite"] == "Lax"
+    assert cookies[f"__Host-flatthread-{stage.port}"]["sameSite"] == "Strict"
+    assert cookies[f"__Host-flatthread-journey-{stage.port}"]["sameSite"] == "Lax"
     assert all(each["httpOnly"] and each["secure"] for each in cookies.values())
 
 
@@ -390,7 +395,7 @@ def test_an_unlinked_provider_identity_is_refused_with_an_explanation(
     at_provider(tab.page, "eve", stage.issuer)
     expect(tab.page.get_by_text("Use it to accept an invitation")).to_be_visible()
     names = {each["name"] for each in tab.page.context.cookies(stage.server)}
-    assert names == {"__Host-flatthread-journey"}
+    assert names == {f"__Host-flatthread-journey-{stage.port}"}
     with open_store.context():
         assert accounts.staff() == []
 
@@ -443,4 +448,4 @@ def test_a_moderator_moderates_without_third_party_cookies(
     said.get_by_role("menuitem", name="Hide").click()
     expect(page.locator(".ft-said", has_text="You hid Ann's comment.")).to_be_visible()
     names = {each["name"] for each in page.context.cookies(stage.server)}
-    assert names == {"__Host-flatthread"}
+    assert names == {f"__Host-flatthread-{stage.port}"}

@@ -29,8 +29,9 @@ _path = click.Path(path_type=Path)
 def backup(target: Path | None, *, nightly: bool) -> None:
     """Make a backup of the store while the service runs.
 
-    Create the file FILE or a new file in FOLDER. Without an argument, create a new file in
-    BACKUP_DIR. The file gets its name only after the backup has been checked.
+    Create the file FILE, whose name ends with .tar.gz, or a new file in FOLDER. Without an
+    argument, create a new file in BACKUP_DIR. The file gets its name only after the backup has been
+    checked.
 
     The secret is not in the backup. Keep a copy of the secret in another safe place.
     """
@@ -51,6 +52,11 @@ def _backup(target: Path | None, settings: "config.Settings") -> None:
         raise click.UsageError("Name a folder or a file, or set BACKUP_DIR.")
     if target.is_dir():
         target /= store_backup.file_name(now)
+    elif not target.name.endswith(store_backup.ENDING):
+        # A misspelled folder or the name of a site would silently become a file.
+        raise click.UsageError(
+            f"There is no folder {target}. The name of a file must end with {store_backup.ENDING}."
+        )
     click.echo(f"Using {settings.where}.", err=True)
     made = store_backup.make(settings, console.data_files(), target, now=now)
     click.echo(_backup_line(made))

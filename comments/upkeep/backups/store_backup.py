@@ -37,6 +37,7 @@ from comments.upkeep.integrity import repair
 from comments.upkeep.migrations import store_format
 
 _THREADS_CONSIDERED = 1000  # Maximum number of threads per site from which the sample is chosen
+ENDING = ".tar.gz"
 _SAMPLE = 5  # Number of threads per site in the sample.
 _LONGEST = 2000  # Maximum number of comments; checking a longer thread would take seconds.
 
@@ -197,4 +198,4 @@ def _give_final_name(partial: Path, target: Path) -> None:
 
 def file_name(now: datetime, kind: str = "") -> str:
     """Return the name of a backup's file, which contains the time in UTC."""
-    return f"flatthread-{kind}{now.astimezone(UTC):%Y%m%d-%H%M%S}.tar.gz"
+    return f"flatthread-{kind}{now.astimezone(UTC):%Y%m%d-%H%M%S}{ENDING}"

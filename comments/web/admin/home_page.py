@@ -102,6 +102,11 @@ def _page(
     held, is_owner = _held_sites(account), account.may(roles.Right.MANAGE, roles.SERVICE)
     owned = [entry.site.id for entry in held if entry.role is roles.Role.OWNER]
     setups = site_setup.of(owned)
+    deleted = [
+        (site, None if site.erasing else site_deletion.ends(site))
+        for site in site_deletion.deleted_sites()
+        if account.may(roles.Right.MANAGE, site.id)
+    ]
     return signed_in.page(
         "admin/home.html",
         status=200 if error is None else signed_in.status_of(error),
@@ -109,12 +114,8 @@ def _page(
         held=held,
         is_owner=is_owner,
         # A new service contains only the site of its demo page.
-        is_new=is_owner and set(owned) <= {site_settings.DEMO},
-        deleted=[
-            (site, None if site.erasing else site_deletion.ends(site))
-            for site in site_deletion.deleted_sites()
-            if account.may(roles.Right.MANAGE, site.id)
-        ],
+        is_new=is_owner and not deleted and set(owned) <= {site_settings.DEMO},
+        deleted=deleted,
         unfinished=[name for name, setup in setups.items() if not setup.is_done],
         sent=sent,
         origins=origins,

@@ -1,8 +1,8 @@
 """The redirect to a provider, and the cookie that recognizes the browser when it returns.
 
-The cookie `__Host-flatthread-journey` must be `SameSite=Lax`, because the browser returns by a
-navigation from the provider's site. The cookie identifies no person and grants no access by itself.
-All windows of a browser share the cookie.
+The cookie `__Host-flatthread-journey` (with the port, see `signed_in`) must be `SameSite=Lax`,
+because the browser returns by a navigation from the provider's site. The cookie identifies no
+person and grants no access by itself. All windows of a browser share the cookie.
 
 The redirect is a page with a refresh to the provider's address. Browsers would block an HTTP
 redirect, because the policy `form-action 'self'` also applies to redirects after a form is sent.
@@ -28,7 +28,7 @@ def client_of(provider: providers.Provider) -> oidc_client.OidcClient:
 
 def cookie() -> str:
     """Return the value of the browser's cookie, or ""."""
-    return flask.request.cookies.get(COOKIE, "")
+    return flask.request.cookies.get(signed_in.cookie_name(COOKIE), "")
 
 
 def redirect_to_provider(goal: login_flow.Goal, provider: providers.Provider) -> flask.Response:
@@ -44,7 +44,7 @@ def redirect_to_provider(goal: login_flow.Goal, provider: providers.Provider) ->
     )
     response = signed_in.page("admin/going.html", title=provider.title, address=way.address)
     response.set_cookie(
-        COOKIE, way.browser, secure=True, httponly=True, samesite="Lax", path="/",
-        max_age=int(login_flow.TERM.total_seconds()),
+        signed_in.cookie_name(COOKIE), way.browser, secure=True, httponly=True, samesite="Lax",
+        path="/", max_age=int(login_flow.TERM.total_seconds()),
     )  # fmt: skip
     return response

@@ -20,9 +20,11 @@ security headers, shows errors as pages, and refuses a change in these cases:
 - The change has no form token. The token is derived from the session. Views marked with
   `open_to_all`, such as the sign-in, work without a session, so they need no form token.
 
-The cookie is `__Host-flatthread`. Other hosts and unencrypted connections cannot set this cookie,
-scripts cannot read it, and browsers do not send it from pages of other sites. The cookie requires
-HTTPS, or a browser that trusts loopback addresses, such as Chromium or Firefox.
+The cookie is `__Host-flatthread`, followed by the port if the address has an unusual one: browsers
+share cookies between the ports of a host, where several services may run. Other hosts and
+unencrypted connections cannot set this cookie, scripts cannot read it, and browsers do not send it
+from pages of other sites. The cookie requires HTTPS, or a browser that trusts loopback addresses,
+such as Chromium or Firefox.
 
 Data about a request is stored only in `flask.g`, because everything else is shared between threads.
 """
@@ -130,15 +132,21 @@ def use(session: sessions.Session) -> None:
     flask.g.session = session
 
 
+def cookie_name(name: str) -> str:
+    """Return the name of a cookie at the address of the current request."""
+    _, colon, port = flask.request.host.rpartition(":")
+    return f"{name}-{port}" if colon and port.isdecimal() else name
+
+
 def cookie() -> str:
     """Return the session token that the browser sent, which may be invalid, or ""."""
-    return flask.request.cookies.get(COOKIE, "")
+    return flask.request.cookies.get(cookie_name(COOKIE), "")
 
 
 def set_cookie(response: flask.Response, session: sessions.Session) -> flask.Response:
     """Set the session cookie on a response."""
     response.set_cookie(
-        COOKIE, session.token, secure=True, httponly=True, samesite="Strict", path="/",
+        cookie_name(COOKIE), session.token, secure=True, httponly=True, samesite="Strict", path="/",
         max_age=int(sessions.LONGEST.total_seconds()),
     )  # fmt: skip
     return response
@@ -147,7 +155,7 @@ def set_cookie(response: flask.Response, session: sessions.Session) -> flask.Res
 def delete_cookie(response: flask.Response) -> flask.Response:
     """Make a response delete the session cookie."""
     response.set_cookie(
-        COOKIE, "", secure=True, httponly=True, samesite="Strict", path="/", max_age=0
+        cookie_name(COOKIE), "", secure=True, httponly=True, samesite="Strict", path="/", max_age=0
     )
     return response
 

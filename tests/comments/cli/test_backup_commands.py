@@ -76,13 +76,13 @@ def test_a_backup_goes_to_a_folder_a_file_or_the_configured_folder(
         f"Backed up {rows} rows to {made} ({size}), and checked the file and 1 thread.\n"
         f"The secret is not in the backup. Keep a copy of {data}/secret in another safe place.\n"
     )
-    assert run("backup", tmp_path / "file").exit_code == 0
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
-    assert SECRET.encode() not in (tmp_path / "file").read_bytes()
-    again = run("backup", tmp_path / "file")
+    assert run("backup", tmp_path / "file.tar.gz").exit_code == 0
+    assert (tmp_path / "file.tar.gz").stat().st_mode & 0o777 == 0o600
+    assert SECRET.encode() not in (tmp_path / "file.tar.gz").read_bytes()
+    again = run("backup", tmp_path / "file.tar.gz")
     assert (again.exit_code, again.stderr.splitlines()[-1]) == (
         1,
-        f"Error: {tmp_path}/file already exists. Name a new file.",
+        f"Error: {tmp_path}/file.tar.gz already exists. Name a new file.",
     )
     monkeypatch.setenv("BACKUP_DIR", str(tmp_path / "configured"))
     (tmp_path / "configured").mkdir()
@@ -115,6 +115,7 @@ def test_a_nightly_backup_is_made_once(
     ("words", "said"),
     [
         (("backup",), "Name a folder or a file, or set BACKUP_DIR."),
+        (("backup", "blog"), "There is no folder blog. The name of a file must end with .tar.gz."),
         (("backup", "--nightly", "x"), "--nightly writes to BACKUP_DIR. Omit the folder or file."),
         (("restore", "missing"), "File 'missing' does not exist."),
     ],
@@ -130,8 +131,8 @@ def test_another_store_is_not_backed_up_here(
 ) -> None:
     monkeypatch.setenv("DATASTORE", "cloud")
     monkeypatch.setenv("SECRET", SECRET)
-    (tmp_path / "file").touch()
-    for words in (("backup", tmp_path), ("restore", tmp_path / "file")):
+    (tmp_path / "file.tar.gz").touch()
+    for words in (("backup", tmp_path), ("restore", tmp_path / "file.tar.gz")):
         refused = run(*words)
         assert refused.exit_code == 1
         assert refused.stderr == (
@@ -158,10 +159,10 @@ def test_wrong_settings_end_a_backup_with_status_3(
 
 
 def test_a_restore_says_what_it_did(run: Run, data: Path, tmp_path: Path) -> None:
-    assert run("backup", tmp_path / "backup").exit_code == 0
+    assert run("backup", tmp_path / "backup.tar.gz").exit_code == 0
     with _store(data) as store, store.context():
         _retract("3")
-    done = run("restore", tmp_path / "backup")
+    done = run("restore", tmp_path / "backup.tar.gz")
     assert done.exit_code == 0, done.output
     (kept,) = data.glob("flatthread.db.replaced-*")
     first, *rest = done.stdout.splitlines()
@@ -185,9 +186,9 @@ def _retract(text: str) -> None:
 def test_a_restore_without_the_secret_is_refused_and_makes_none(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("backup", tmp_path / "backup").exit_code == 0
+    assert run("backup", tmp_path / "backup.tar.gz").exit_code == 0
     monkeypatch.setenv("FLATTHREAD_DATA", str(tmp_path / "new"))
-    refused = run("restore", tmp_path / "backup")
+    refused = run("restore", tmp_path / "backup.tar.gz")
     assert refused.exit_code == 1
     assert refused.stderr.splitlines()[-1] == (
         "Error: There is no secret. Copy the secret that belongs to the backup to "
@@ -195,17 +196,17 @@ def test_a_restore_without_the_secret_is_refused_and_makes_none(
         "--lost-secret."
     )
     assert list((tmp_path / "new").iterdir()) == []
-    lost = run("restore", "--lost-secret", tmp_path / "backup")
+    lost = run("restore", "--lost-secret", tmp_path / "backup.tar.gz")
     assert lost.exit_code == 0, lost.output
     assert (tmp_path / "new" / "secret").read_text() != SECRET
     assert "The replaced store is missing or cannot be read" in lost.stdout
 
 
 def test_a_damaged_backup_is_refused(run: Run, data: Path, tmp_path: Path) -> None:
-    (tmp_path / "backup").write_bytes(b"no backup")
-    refused = run("restore", tmp_path / "backup")
+    (tmp_path / "backup.tar.gz").write_bytes(b"no backup")
+    refused = run("restore", tmp_path / "backup.tar.gz")
     assert refused.exit_code == 1
     assert refused.stderr.splitlines()[-1] == (
-        f"Error: {tmp_path}/backup is damaged or not a backup: Not a gzipped file (b'no'). "
+        f"Error: {tmp_path}/backup.tar.gz is damaged or not a backup: Not a gzipped file (b'no'). "
         "Nothing was changed. Use another backup."
     )

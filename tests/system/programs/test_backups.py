@@ -69,7 +69,7 @@ def writers(url: str, posted: list[str]) -> Iterator[None]:
 
 
 def test_a_service_is_backed_up_while_people_post_and_restored(tmp_path: Path) -> None:
-    data, folder, backup = tmp_path / "data", tmp_path / "backups", tmp_path / "backup"
+    data, folder, backup = tmp_path / "data", tmp_path / "backups", tmp_path / "backup.tar.gz"
     folder.mkdir()
     posted: list[str] = []
     with serving(data, BACKUP_DIR=str(folder)) as service:

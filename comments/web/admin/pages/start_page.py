@@ -120,6 +120,7 @@ def _page(
             for system in recipes.SYSTEMS
         },
         service=service,
+        staff_address=f"{setup.origin}/#moderate",
         is_mixed=_is_mixed(visit.site, service),
         no_origin=site_setup.NO_ORIGIN,
         page=page or next(iter(visit.site.origins), ""),

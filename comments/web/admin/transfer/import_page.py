@@ -12,6 +12,7 @@ import flask
 from comments import errors
 from comments.domain.moderation import roles
 from comments.events import audit_log
+from comments.sites import site_setup
 from comments.transfer.checking import page_mapping
 from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal
@@ -75,6 +76,8 @@ def _carry_out(visit: site_visit.Visit, act: str, upload: str, mapping: tuple[st
     else:
         by = audit_log.Act(visit.account.actor, "import")
         upload_store.confirm(site, upload, by, now=now)
+        if site_setup.get(site).first is not None:  # The import was the last step.
+            site_setup.finish(site)
 
 
 def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:

@@ -260,6 +260,7 @@ def test_a_page_below_a_comment_costs_the_same_as_its_replies(
     compacted_page: dict[str, records.Comment],
 ) -> None:
     client.get("/embed/demo?thread=page")  # Caches the site
+    client.get("/api/v1/sites/demo/subscription")  # Caches the mail server
     costs = []
     for path in (
         f"/api/v1/comments/{compacted_page['1'].id}/replies?",
