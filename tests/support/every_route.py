@@ -150,7 +150,7 @@ SETTINGS = config.Settings(secret=SECRET)
 def path_of(rule: str, comment: str) -> str:
     segments = {
         "site_id": "demo", "comment_id": comment, "name": "flatthread.js", "example": "events",
-        "rest": "none",
+        "rest": "none", "table": "pages",
     }  # fmt: skip
     return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: segments[found[1]], rule)
 
@@ -312,6 +312,7 @@ ROWS = [
             "author-categories": {"author": "g:author"}, "author-threads": {"author": "g:author"},
             "audiences": AUDIENCES, "audience-cost": AUDIENCES, "audience-commenters": AUDIENCES,
             "counters": {}, "counter-numbers": {"counter": "any"},
+            "pages": {}, "people": {}, "hours": {},
         }.items()
     ),
     Row("POST", f"{SITE}/moderation/comments", {}, 401, query=T, json={"name": "A", "body": "b"}),
@@ -424,6 +425,7 @@ ROWS += [
     Row("POST", f"{DESK}/rules/remove", {**SETTLE, "moderator": 404, "owner": 404}, 403,
         form={"id": "there-is-none"}),
     Row("GET", f"{DESK}/statistics", AT_DESK, 303),
+    Row("GET", f"{DESK}/statistics/<table>.csv", AT_DESK, 303),
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
     Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),

@@ -36,8 +36,9 @@ PERSONAL = {
         "moderation/statistics/thread-commenters", "moderation/statistics/author-categories",
         "moderation/statistics/author-threads", "moderation/statistics/audiences",
         "moderation/statistics/audience-cost", "moderation/statistics/audience-commenters",
-        "moderation/statistics/counters", "moderation/statistics/thread-followers",
-        "following/name",
+        "moderation/statistics/pages", "moderation/statistics/people",
+        "moderation/statistics/hours", "moderation/statistics/counters",
+        "moderation/statistics/thread-followers", "following/name",
         "moderation/statistics/counter-numbers",
     )
 }  # fmt: skip
@@ -46,6 +47,7 @@ LINKED = ("/subscriptions", "/decisions")  # The URLs of these links are credent
 TYPES = {
     "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
     "text/html; charset=utf-8", "text/javascript; charset=utf-8", "application/gzip",
+    "text/csv; charset=utf-8",
 }  # fmt: skip
 CANARY = "a canary of a fault"
 NOWHERE = (

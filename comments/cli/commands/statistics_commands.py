@@ -105,6 +105,62 @@ def _by_month(
     _print(periods.PeriodNumbers, lambda _: statistics.ReportPage(tuple(months), None), form)
 
 
+def _periodical(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a report about a period."""
+    for option in (
+        _form,
+        click.option("--until", type=_day, help="Last day in UTC."),
+        click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31."),
+    ):
+        command = option(command)
+    return command
+
+
+_most = click.option("--limit", type=click.IntRange(1, 1_000), default=20, help="Lines to show.")
+
+
+@stats.command("pages", console.SITE)
+@_periodical
+@_most
+def _busiest_pages(
+    site_id: str,
+    since: datetime | None,
+    until: datetime | None,
+    form: tables.TableFormat,
+    limit: int,
+) -> None:
+    """Show the pages with the most comments, of all time or in a period."""
+    site, period = console.site(site_id).id, _period(since, until)
+    lines = periods.busiest(site, period, limit=limit).pages
+    _print(periods.BusyPage, lambda _: statistics.ReportPage(lines, None), form)
+
+
+@stats.command("people", console.SITE)
+@_periodical
+@_most
+def _busiest_people(
+    site_id: str,
+    since: datetime | None,
+    until: datetime | None,
+    form: tables.TableFormat,
+    limit: int,
+) -> None:
+    """Show the people with the most comments, of all time or in a period."""
+    site, period = console.site(site_id).id, _period(since, until)
+    lines = periods.busiest(site, period, limit=limit).people
+    _print(periods.BusyPerson, lambda _: statistics.ReportPage(lines, None), form)
+
+
+@stats.command("hours", console.SITE)
+@_periodical
+def _by_hour(
+    site_id: str, since: datetime | None, until: datetime | None, form: tables.TableFormat
+) -> None:
+    """Show the number of comments in each hour of the day (UTC), by weekday."""
+    lines = periods.busiest(console.site(site_id).id, _period(since, until), limit=0).hours
+    _print(periods.BusyHour, lambda _: statistics.ReportPage(lines, None), form)
+
+
 def _period(since: datetime | None, until: datetime | None) -> "periods.Period":
     return periods.Period(since.date() if since else date.min, until.date() if until else date.max)
 

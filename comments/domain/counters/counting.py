@@ -11,9 +11,9 @@ of author or votes all use the same sum.
 A scope is a thread, a website, one of the website's categories, a day on a website or in a
 category, or an author within any of these. Another scope of a website contains the number of listed
 comments of each of its threads (`listings_scope`), and a group of pages in a month contains the
-number of approved comments by page, author and day (`month_scope`). The names of scopes and
-counters are stored, so they must never change. A comment counts once in each category of its
-thread, once in each category above these, and on the day (UTC) of its creation.
+number of approved comments by day for each page, author and hour (`month_scope`). The names of
+scopes and counters are stored, so they must never change. A comment counts once in each category of
+its thread, once in each category above these, and on the day (UTC) of its creation.
 
 The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
 while the author has an approved comment there. The number of participants therefore changes when an
@@ -42,11 +42,11 @@ LISTINGS = "listings"
 APPROVED = Status.APPROVED.value
 MONTH = "month"
 GROUPS = 64  # Stored in key names, so it must never change.
-# The first character of a number's name: the comments of an hour on a day's row, and on a month's
-# row those of a page or person on a day of the month.
-HOUR = "h"
+# The first character of the name of a month's number; two digits for the day follow, and then the
+# page, the person or the hour.
 PAGE = "t"
 PERSON = "a"
+HOUR = "h"
 
 
 class Scope(NamedTuple):
@@ -215,20 +215,17 @@ def _of_day(state: CountedState) -> Amounts:
     return _of_statistics(day_scope(state.site, state.day), state) if state.day else ()
 
 
-def _of_hour(state: CountedState) -> Amounts:
-    """Count an approved comment in the hour of its day."""
-    if state.status != APPROVED or not (state.day and state.hour):
-        return ()
-    return ((Key(day_scope(state.site, state.day), f"{HOUR}{state.hour}"), 1),)
-
-
 def _of_month(state: CountedState) -> Amounts:
-    """Count an approved comment for its page and its author, by the day of the month."""
+    """Count an approved comment for its page, its author and its hour, by the day of the month."""
     if state.status != APPROVED or not state.day:
         return ()
-    where, day = month_scope(state.site, state.thread, state.day), state.day[8:]
-    page = Key(where, f"{PAGE}{day}{state.thread.removeprefix(state.site)}")
-    return ((page, 1), *([(Key(where, f"{PERSON}{day}{state.author}"), 1)] if state.author else []))
+    names = [f"{PAGE}{state.day[8:]}{state.thread.removeprefix(state.site)}"]
+    if state.author:
+        names.append(f"{PERSON}{state.day[8:]}{state.author}")
+    if state.hour:
+        names.append(f"{HOUR}{state.day[8:]}{state.hour}")
+    where = month_scope(state.site, state.thread, state.day)
+    return [(Key(where, name), 1) for name in names]
 
 
 def _of_categories(state: CountedState) -> Amounts:
@@ -258,8 +255,8 @@ def _of_presence(state: Presence) -> Amounts:
 IN_THREAD: Registry[CountedState] = (_of_thread, _of_participation)
 # Counters that are updated from the event of a change, because changes in many threads contend for
 # their rows.
-OF_PERIODS: Registry[CountedState] = (_of_hour, _of_month)
-STATISTICS: Registry[CountedState] = (_of_day, _of_categories, *OF_PERIODS)
+OF_MONTHS: Registry[CountedState] = (_of_month,)
+STATISTICS: Registry[CountedState] = (_of_day, _of_categories, *OF_MONTHS)
 OF_LISTINGS: Registry[CountedState] = (_of_listings,)
 FROM_EVENTS: Registry[CountedState] = (_of_site, _of_author, *STATISTICS, *OF_LISTINGS)
 FOLLOWING: Registry[Following] = (_of_follower,)

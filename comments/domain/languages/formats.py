@@ -60,6 +60,12 @@ def day(value: datetime, language: str) -> str:
     return dates.format_date(value.astimezone(UTC), "medium", locale=_locale(language))
 
 
+def weekdays(language: str) -> list[str]:
+    """Return the short names of the weekdays, beginning with Monday."""
+    names = _locale(language).days["format"]["abbreviated"]
+    return [names[day] for day in range(7)]
+
+
 def month(value: date, language: str) -> str:
     """Write a month: Nov 2026."""
     from babel import dates  # noqa: PLC0415 - see the module

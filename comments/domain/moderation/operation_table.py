@@ -282,6 +282,12 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "stats site, stats categories, stats days, stats months, stats threads",
             "GET SITE/statistics",
         ),
+        OperationRow(
+            "Rank the pages, people and hours of a period",
+            _MODERATOR,
+            "stats pages, stats people, stats hours",
+            "GET SITE/statistics, GET SITE/statistics/<table>.csv",
+        ),
         OperationRow("Count the commenters of an audience", _SITE, "stats audience", reason=_HERE),
         OperationRow(
             "Declare, change and remove counters, and show their numbers",

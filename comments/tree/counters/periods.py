@@ -4,9 +4,9 @@ Sums come from the rows of days, so a period of any length costs one read for ea
 has comments (UTC); days without comments cost nothing. Months are sums of days. Distinct commenters
 are no sum, because authors return on other days, so sums do not contain them.
 
-Hours come from the same rows. The busiest pages and people come from the rows of months, at most
-`counting.GROUPS` for each month; the number of comments does not matter. Names are then read for
-the listed pages and people only.
+The busiest pages, people and hours come from the rows of months, at most `counting.GROUPS` for each
+month; the number of comments does not matter. Names are then read for the listed pages and people
+only.
 """
 
 import heapq
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from comments import errors
 from comments.domain.counters import counting
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows
@@ -81,23 +82,30 @@ class BusyPerson(msgspec.Struct, frozen=True):
 
 
 class BusyHour(msgspec.Struct, frozen=True):
-    """An hour of the day (UTC), from 0 to 23, with the approved comments of a period in it.
-
-    `days` contains the same comments by weekday, beginning with Monday.
-    """
+    """An hour of the day (UTC), from 0 to 23, with a period's approved comments by weekday."""
 
     hour: int
     comments: int
-    days: tuple[int, ...]
+    monday: int
+    tuesday: int
+    wednesday: int
+    thursday: int
+    friday: int
+    saturday: int
+    sunday: int
 
 
 class Busiest(NamedTuple):
-    """The pages and people with the most comments in a period, and how many there are in all."""
+    """The pages and people with the most comments in a period, how many there are, and the hours.
+
+    `hours` contains all hours of the day, in order.
+    """
 
     pages: tuple[BusyPage, ...]
-    people: tuple[BusyPerson, ...]
     page_count: int
+    people: tuple[BusyPerson, ...]
     person_count: int
+    hours: tuple[BusyHour, ...]
 
 
 def days(site: str, period: Period, category: str = "") -> list[StatisticsEntry]:
@@ -129,33 +137,32 @@ def by_month(lines: Iterable[StatisticsEntry]) -> list[PeriodNumbers]:
     return [PeriodNumbers(month, *_sums(some)) for month, some in months.items()]
 
 
-def pages_and_people(site: str, period: Period, *, limit: int) -> Busiest:
-    """Return the pages and the people with the most comments; equal numbers are listed by id."""
+def busiest(site: str, period: Period, *, limit: int) -> Busiest:
+    """Rank pages, people and hours; equal pages or people are listed by id.
+
+    Raises:
+        errors.BadInput: the period ends before it begins.
+    """
+    if period.since > period.until:
+        raise errors.BadInput("since", "since-after-until")
     pages: Counter[str] = Counter()
     people: Counter[str] = Counter()
-    for name, number in _of_months(site, period):
-        (pages if name[0] == counting.PAGE else people)[name[3:]] += number
+    hours = [[0] * 7 for _ in range(HOURS)]
+    for day, name, number in _of_months(site, period):
+        subject = name[3:]
+        if name[0] == counting.PAGE:
+            pages[subject] += number
+        elif name[0] == counting.PERSON:
+            people[subject] += number
+        else:
+            hours[int(subject)][day.weekday()] += number
     return Busiest(
         tuple(_pages(site, _top(pages, limit))),
-        tuple(_people(site, _top(people, limit))),
         len(pages),
+        tuple(_people(site, _top(people, limit))),
         len(people),
+        tuple(BusyHour(hour, sum(days), *days) for hour, days in enumerate(hours)),
     )
-
-
-def hours(site: str, period: Period) -> list[BusyHour]:
-    """Return all hours of the day, in order."""
-    table = [[0] * 7 for _ in range(HOURS)]
-    since, until = (f"{site}//{day.isoformat()}" for day in period)
-    where = (("__key__", ">=", since), ("__key__", "<=", until))
-    for message in reads.fetch(reads.Query("Day", where=where, order=("__key__",))):
-        day = counter_rows.statistics_scope("Day", message.key.path[-1].name).day
-        weekday = date.fromisoformat(day).weekday()
-        numbers = counter_rows.decode(message.properties["numbers"].string_value)
-        for name, number in numbers.items():
-            if name.startswith(counting.HOUR):
-                table[int(name[1:])][weekday] += number
-    return [BusyHour(hour, sum(days), tuple(days)) for hour, days in enumerate(table)]
 
 
 def _sums(lines: Iterable[StatisticsEntry]) -> Sequence[int]:
@@ -165,18 +172,20 @@ def _sums(lines: Iterable[StatisticsEntry]) -> Sequence[int]:
     return [sum(column) for column in zip(*numbers, strict=True)] or [0] * 5
 
 
-def _of_months(site: str, period: Period) -> Iterator[tuple[str, int]]:
-    """Yield the numbers of pages and people on the days of a period."""
-    since, until = (day.isoformat() for day in period)
-    first = counter_rows.month_key(site, since[:7], "")
-    last = counter_rows.month_key(site, until[:7], "~")
-    where = (("__key__", ">=", first), ("__key__", "<", last))
+def _of_months(site: str, period: Period) -> Iterator[tuple[date, str, int]]:
+    """Yield the numbers in the rows of months on the days of a period."""
+    first, last = (day.isoformat()[:7] for day in period)
+    low = counter_rows.month_key(site, first, "")
+    high = counter_rows.month_key(site, last, "~")
+    where = (("__key__", ">=", low), ("__key__", "<", high))
     for message in reads.fetch(reads.Query("Month", where=where, order=("__key__",))):
         month = counter_rows.statistics_scope("Month", message.key.path[-1].name).day
         numbers = counter_rows.decode(message.properties["numbers"].string_value)
+        days = {name[1:3]: date.fromisoformat(f"{month}-{name[1:3]}") for name in numbers}
         for name, number in numbers.items():
-            if since <= f"{month}-{name[1:3]}" <= until:
-                yield name, number
+            day = days[name[1:3]]
+            if period.since <= day <= period.until:
+                yield day, name, number
 
 
 def _top(numbers: Counter[str], limit: int) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Count the comments of earlier releases by hour, page and person (`counting.OF_PERIODS`).
+"""Count the comments of earlier releases by page, person and hour (`counting.OF_MONTHS`).
 
 Deliveries count new comments from the first start of this release. This module compares the numbers
 of one day with the day's comments, in one snapshot, and adds the difference, as a recount does. The
@@ -73,10 +73,10 @@ def _missing_numbers(site_id: str, day: str) -> _MissingNumbers:
 def _expected_numbers(site_id: str, day: str) -> _Scopes:
     """Count the comments of a day, without what undelivered events will count."""
     counted = [
-        counting.increments(counting.OF_PERIODS, None, state) for state in _states(site_id, day)
+        counting.increments(counting.OF_MONTHS, None, state) for state in _states(site_id, day)
     ]
     pending = [
-        counting.increments(counting.OF_PERIODS, *(_on(day, state, site_id) for state in change))
+        counting.increments(counting.OF_MONTHS, *(_on(day, state, site_id) for state in change))
         for event in outbox.pending_events(outbox.COUNTERS)
         for change in event.changes
     ]
@@ -113,21 +113,16 @@ def _states(site_id: str, day: str) -> Iterator[counting.CountedState]:
 
 
 def _stored_numbers(site_id: str, day: str) -> Iterator[tuple[counting.Scope, Mapping[str, int]]]:
-    """Yield the stored numbers of a day: of its hours, and of its pages and people."""
-    whole = counting.day_scope(site_id, day)
-    row = reads.get(counter_rows.scope_key(whole))
-    yield whole, _numbers_named(counter_rows.numbers_of(row), counting.HOUR)
+    """Yield the stored numbers of a day in the rows of its month."""
     first, last = (counter_rows.month_key(site_id, day[:7], edge) for edge in ("", "~"))
     where = (("__key__", ">=", first), ("__key__", "<", last))
     for message in reads.fetch(reads.Query("Month", where=where, order=("__key__",))):
         scope = counter_rows.statistics_scope("Month", message.key.path[-1].name)
         numbers = counter_rows.decode(message.properties["numbers"].string_value)
-        of_day = (f"{letter}{day[8:]}" for letter in (counting.PAGE, counting.PERSON))
-        yield scope, _numbers_named(numbers, *of_day)
-
-
-def _numbers_named(numbers: Mapping[str, int], *prefixes: str) -> Mapping[str, int]:
-    return {name: number for name, number in numbers.items() if name.startswith(prefixes)}
+        yield (
+            scope,
+            {name: number for name, number in numbers.items() if name[1:3] == day[8:]},
+        )
 
 
 def complete_days(found: list[Any]) -> None:

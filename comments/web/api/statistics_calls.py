@@ -21,7 +21,7 @@ from comments.domain.crypto import cursors
 from comments.domain.text import tables
 from comments.notifications import reader_follows
 from comments.sites import site_settings
-from comments.tree.counters import audience_scan, statistics
+from comments.tree.counters import audience_scan, periods, statistics
 from comments.tree.counters.declared import declarations, declared_reports
 from comments.web.api import statistics_shapes
 from comments.web.api.callers import moderator_callers
@@ -102,6 +102,34 @@ def list_author_threads(site_id: str) -> flask.Response:
     form = ReportForm(statistics_shapes.AuthorThreadReport, statistics.ThreadCount)
     read = functools.partial(statistics.threads_of, site_id, query.author)
     return answer(query, read, form, (site_id, "author-threads", query.author))
+
+
+@blueprint.get(f"{_STATISTICS}/pages")
+def list_busiest_pages(site_id: str) -> flask.Response:
+    """List the pages with the most comments in a period."""
+    query = query_strings.read(statistics_shapes.BusiestReportQuery)
+    busiest = periods.busiest(site_id, query.period, limit=query.limit)
+    answer = statistics_shapes.BusiestPages(busiest.pages, busiest.page_count)
+    return _negotiated_answer(query.format, periods.BusyPage, busiest.pages, answer)
+
+
+@blueprint.get(f"{_STATISTICS}/people")
+def list_busiest_people(site_id: str) -> flask.Response:
+    """List the people with the most comments in a period."""
+    query = query_strings.read(statistics_shapes.BusiestReportQuery)
+    busiest = periods.busiest(site_id, query.period, limit=query.limit)
+    answer = statistics_shapes.BusiestPeople(busiest.people, busiest.person_count)
+    return _negotiated_answer(query.format, periods.BusyPerson, busiest.people, answer)
+
+
+@blueprint.get(f"{_STATISTICS}/hours")
+def list_hours(site_id: str) -> flask.Response:
+    """List the hours of the day with their comments in a period."""
+    query = query_strings.read(statistics_shapes.PeriodReportQuery)
+    lines = periods.busiest(site_id, query.period, limit=0).hours
+    return _negotiated_answer(
+        query.format, periods.BusyHour, lines, statistics_shapes.BusiestHours(lines)
+    )
 
 
 @blueprint.get(f"{_STATISTICS}/audiences")

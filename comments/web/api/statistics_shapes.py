@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from comments.notifications import reader_follows
-from comments.tree.counters import audience_scan, statistics
+from comments.tree.counters import audience_scan, periods, statistics
 from comments.tree.counters.declared import declared_reports
 from comments.web.http.decode import parameters
 
@@ -35,6 +35,28 @@ class ReportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     limit: Lines = DEFAULT_LIMIT
     cursor: parameters.Cursor | msgspec.UnsetType = msgspec.UNSET
     format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
+
+
+class PeriodReportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a report about a period; `since` and `until` are days (UTC).
+
+    By default, the period is all time. `format` is as in `ReportQuery`.
+    """
+
+    since: date | msgspec.UnsetType = msgspec.UNSET
+    until: date | msgspec.UnsetType = msgspec.UNSET
+    format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def period(self) -> periods.Period:
+        """Return the period."""
+        return periods.Period(self.since or date.min, self.until or date.max)
+
+
+class BusiestReportQuery(PeriodReportQuery, frozen=True, kw_only=True):
+    """The parameters of a report about the first lines of a ranking."""
+
+    limit: Lines = DEFAULT_LIMIT
 
 
 class CategoriesReportQuery(ReportQuery, frozen=True):
@@ -172,6 +194,26 @@ class CounterSummary(msgspec.Struct, frozen=True):
     name: str
     counts: str
     complete: bool
+
+
+class BusiestPages(msgspec.Struct, frozen=True):
+    """The pages with the most approved comments in a period, and the number of all such pages."""
+
+    pages: tuple[periods.BusyPage, ...]
+    total: int
+
+
+class BusiestPeople(msgspec.Struct, frozen=True):
+    """The people with the most approved comments in a period, and the number of all of them."""
+
+    people: tuple[periods.BusyPerson, ...]
+    total: int
+
+
+class BusiestHours(msgspec.Struct, frozen=True):
+    """All hours of the day."""
+
+    hours: tuple[periods.BusyHour, ...]
 
 
 class CounterList(msgspec.Struct, frozen=True):

@@ -78,6 +78,11 @@ def month(at: date) -> str:
     return formats.month(at, catalogue.ENGLISH.language)
 
 
+def weekdays() -> list[str]:
+    """Return the short names of the weekdays, beginning with Monday."""
+    return formats.weekdays(catalogue.ENGLISH.language)
+
+
 def number(value: int) -> str:
     """Format a whole number with separators."""
     return formats.number(value, catalogue.ENGLISH.language)

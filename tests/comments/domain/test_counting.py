@@ -63,12 +63,12 @@ def statistics(state: CountedState) -> Iterable[Scope]:
 def in_periods(state: CountedState) -> Iterable[Key]:
     if state.status != "approved" or not state.day:
         return
-    if state.hour:
-        yield Key(Scope("day", state.site, day=state.day), f"h{state.hour}")
     month = Scope("month", state.site, category=GROUPS[state.thread], day=state.day[:7])
     yield Key(month, f"t{state.day[8:]}{state.thread.removeprefix(state.site)}")
     if state.author:
         yield Key(month, f"a{state.day[8:]}{state.author}")
+    if state.hour:
+        yield Key(month, f"h{state.day[8:]}{state.hour}")
 
 
 def recounted(comments: Iterable[CountedState]) -> dict[Key, int]:

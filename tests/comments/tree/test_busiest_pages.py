@@ -1,6 +1,5 @@
 """The busiest pages, people and hours of a period equal a count of its comments."""
 
-import functools
 import random
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
@@ -10,7 +9,7 @@ import pytest
 
 from comments.domain import records
 from comments.events import dispatcher
-from comments.store import ownership, reads, transactions
+from comments.store import reads
 from comments.store.models import counter_rows
 from comments.tree.counters import periods
 from comments.tree.counters.periods import Period
@@ -79,7 +78,7 @@ def test_each_period_has_the_numbers_of_its_comments(said: list[Said]) -> None:
     counter_oracle.assert_all_counted()
     for period in PERIODS:
         here = [each for each in said if period.since <= each.at.date() <= period.until]
-        found = periods.pages_and_people("demo", period, limit=9)
+        found = periods.busiest("demo", period, limit=9)
         pages = [(page.thread, page.comments) for page in found.pages]
         # Equal numbers are in the order of the stored names, in which a digest precedes an id.
         assert sorted(pages) == sorted(top([each.thread for each in here]))
@@ -88,18 +87,19 @@ def test_each_period_has_the_numbers_of_its_comments(said: list[Said]) -> None:
         assert people == top([f"g:{each.author}" for each in here])
         assert all(person.author == f"g:{person.name}" for person in found.people)
         assert (found.page_count, found.person_count) == (len(pages), len(people))
-        hours = periods.hours("demo", period)
+        hours = found.hours
         assert [line.hour for line in hours] == list(range(24))
         for line in hours:
             days = Counter(each.at.weekday() for each in here if each.at.hour == line.hour)
-            assert line.days == tuple(days[day] for day in range(7))
-            assert line.comments == sum(line.days)
+            assert line == periods.BusyHour(
+                line.hour, days.total(), *(days[day] for day in range(7))
+            )
 
 
 @pytest.mark.usefixtures("store")
 def test_a_shorter_list_has_the_first_lines(said: list[Said]) -> None:
-    whole = periods.pages_and_people("demo", PERIODS[0], limit=9)
-    short = periods.pages_and_people("demo", PERIODS[0], limit=2)
+    whole = periods.busiest("demo", PERIODS[0], limit=9)
+    short = periods.busiest("demo", PERIODS[0], limit=2)
     assert (short.pages, short.people) == (whole.pages[:2], whole.people[:2])
     assert (short.page_count, short.person_count) == (whole.page_count, whole.person_count)
 
@@ -110,7 +110,7 @@ def test_a_period_costs_the_rows_of_its_months_and_the_names_of_its_lines(
     engine: inprocess.Engine,
 ) -> None:
     with testing.meter(engine) as cost:
-        periods.pages_and_people("demo", PERIODS[1], limit=2)
+        periods.busiest("demo", PERIODS[1], limit=2)
     months = 2 * len(THREADS)
     # Two pages; for each person a row, a comment and, if that is retracted, another comment.
     assert months + 2 + 2 * 2 <= cost.reads <= months + 2 + 2 * 3
@@ -137,12 +137,12 @@ def test_comments_of_an_earlier_release_are_counted_once(
 def test_a_month_that_is_full_stops_counting_and_nothing_else(
     site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = periods.pages_and_people("demo", PERIODS[0], limit=9)
+    before = periods.busiest("demo", PERIODS[0], limit=9)
     monkeypatch.setattr(counter_rows, "MOST_BYTES", 10)
     sample_threads.post(site, "one more", now=FIRST, author=sample_threads.author("ann"))
     deliver()
     assert counter_oracle.events() == []
-    assert periods.pages_and_people("demo", PERIODS[0], limit=9) == before
+    assert periods.busiest("demo", PERIODS[0], limit=9) == before
     monkeypatch.undo()
     assert counter_drift.recount_all() != []
     counter_oracle.assert_all_counted()
@@ -152,10 +152,3 @@ def _forget_periods() -> None:
     """Remove the numbers that earlier releases did not count."""
     for message in list(reads.fetch(reads.Query("Month"))):
         counter_drift.delete(counter_rows.month_key(*message.key.path[-1].name.split("/")))
-    for message in list(reads.fetch(reads.Query("Day"))):
-        scope = counter_rows.statistics_scope("Day", message.key.path[-1].name)
-        numbers = counter_rows.decode(message.properties["numbers"].string_value)
-        kept = {name: number for name, number in numbers.items() if name[0] != "h"}
-        row = counter_rows.statistics(scope, kept)
-        writes = ownership.Writes(counter_rows.OWNER, put=(row,))
-        transactions.transaction(functools.partial(transactions.apply, writes))

@@ -63,10 +63,10 @@ def test_categories_and_days_are_counted_from_events(
     assert _numbers(counting.category_scope("demo", "news")) == {"approved": 4, "participants": 2}
     assert _numbers(counting.category_scope("demo", "sport")) == {"approved": 3, "participants": 2}
     assert _numbers(counting.day_scope("demo", day)) == {
-        "approved": 4, "participants": 2, "h03": 4,
+        "approved": 4, "participants": 2,
     }  # fmt: skip
     assert _numbers(counting.day_scope("demo", next_day)) == {
-        "approved": 1, "participants": 1, "h03": 1,
+        "approved": 1, "participants": 1,
     }  # fmt: skip
     assert _numbers(counting.day_scope("demo", day, "sport")) == {"approved": 2, "participants": 2}
     for row in rows[:2]:

@@ -137,13 +137,15 @@ def expected_statistics() -> dict[Scope, dict[str, int]]:
                 by_author = numbers.setdefault(scope._replace(author=state.author), {})
                 by_author["approved"] = by_author.get("approved", 0) + 1
         if state.status == "approved":
-            hour = numbers[days[0]]
-            hour[f"h{state.hour}"] = hour.get(f"h{state.hour}", 0) + 1
             month = numbers.setdefault(
                 counting.month_scope(state.site, state.thread, state.day), {}
             )
             day, page = state.day[-2:], state.thread[len(state.site) :]
-            for name in (f"t{day}{page}", *([f"a{day}{state.author}"] if state.author else [])):
+            for name in (
+                f"h{day}{state.hour}",
+                f"t{day}{page}",
+                *([f"a{day}{state.author}"] if state.author else []),
+            ):
                 month[name] = month.get(name, 0) + 1
     for scope, authors in people.items():
         numbers[scope]["participants"] = len(authors)

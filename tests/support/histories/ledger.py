@@ -408,13 +408,9 @@ def _add_later(sums: dict[str, Numbers], counted: Counted | None, times: int) ->
     if counted.status == "approved":
         page = counted.thread.removeprefix(site)
         month = sums.setdefault(f"month {site} {day[:7]}", {})
-        on_day = sums[f"day {site} {day} "]
-        for numbers, name in (
-            (on_day, f"h{counted.at:%H}"),
-            (month, f"t{day[8:]}{page}"),
-            *([(month, f"a{day[8:]}{author}")] if author else []),
-        ):
-            numbers[name] = numbers.get(name, 0) + times
+        for name in (f"h{counted.at:%d%H}", f"t{day[8:]}{page}", f"a{day[8:]}{author}"):
+            if name != f"a{day[8:]}":
+                month[name] = month.get(name, 0) + times
 
 
 def _add(numbers: Numbers, counted: Counted, times: int) -> None:

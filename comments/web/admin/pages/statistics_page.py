@@ -4,13 +4,17 @@ The tables show days for a period of up to a year, and months for a longer one.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import flask
+import msgspec
+from msgspec.structs import astuple
 
+from comments import errors
+from comments.domain.text import tables
 from comments.tree.counters import periods, statistics
 from comments.tree.counters.periods import Period
 from comments.web.admin import admin_queries, plots, site_visit
@@ -23,6 +27,7 @@ blueprint = site_visit.blueprint("statistics")
 _MOST_CATEGORIES = 200
 _MOST_DAYS = 366  # Longer periods are shown by month.
 _DEFAULT = 30
+_BUSIEST = 10  # Listed pages and people
 _OFFERED = (30, 90, 365)  # Days up to today
 
 
@@ -41,13 +46,12 @@ def show(site_id: str) -> flask.Response:
     query = query_strings.read(admin_queries.StatisticsQuery)
     today = datetime.now(UTC).date()
     until = query.until if isinstance(query.until, date) else today
-    period = _days_until(until, _DEFAULT)
-    if isinstance(query.since, date):
-        period = Period(query.since, until)
+    period = _period(query, until)
     before = period.before()
     first = period.since if before is None else before.since
     days = periods.days(visit.site.id, Period(first, until), query.category)
     lines = [line for line in days if line.day and line.day >= period.since]
+    busiest = periods.busiest(visit.site.id, period, limit=_BUSIEST)
     by_category = statistics.by_category(visit.site.id, limit=_MOST_CATEGORIES)
     oldest = periods.first_day(visit.site.id)
     offered = [Period(oldest, max(oldest, today))] if oldest else []
@@ -77,9 +81,80 @@ def show(site_id: str) -> flask.Response:
             [(line.category, line.commenters) for line in by_category.lines]
         ),
         period=period,
+        busiest=busiest,
+        hours=plots.bars([(f"{line.hour:02}:00", line.comments) for line in busiest.hours]),
+        by_weekday=[astuple(line)[1:] for line in busiest.hours],
+        weekdays=labels.weekdays(),
         offered=[*(_days_until(today, length) for length in _OFFERED), *offered],
         size=(plots.WIDTH, plots.HEIGHT),
     )
+
+
+@blueprint.get("/statistics/<table>.csv")
+def download(site_id: str, table: str) -> flask.Response:
+    """Download a table of the page as CSV, with all its lines up to a limit.
+
+    Raises:
+        errors.NotFound: the page has no such table.
+    """
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(admin_queries.StatisticsQuery)
+    if table not in _TABLES:
+        raise errors.NotFound("page", table)
+    until = query.until if isinstance(query.until, date) else datetime.now(UTC).date()
+    kind, lines = _TABLES[table](visit.site.id, _period(query, until), query.category)
+    text = tables.format_table(kind, lines, tables.TableFormat.CSV)
+    response = flask.Response(f"{text}\n", content_type="text/csv; charset=utf-8")
+    response.headers.set(
+        "Content-Disposition", "attachment", filename=f"{visit.site.id}-{table}.csv"
+    )
+    return response
+
+
+_Table = tuple[type[msgspec.Struct], Sequence[msgspec.Struct]]
+
+
+def _days_table(site: str, period: Period, category: str) -> _Table:
+    return statistics.StatisticsEntry, periods.days(site, period, category)
+
+
+def _months_table(site: str, period: Period, category: str) -> _Table:
+    days = periods.days(site, period, category)
+    return periods.PeriodNumbers, periods.by_month(days)
+
+
+def _pages_table(site: str, period: Period, _category: str) -> _Table:
+    busiest = periods.busiest(site, period, limit=periods.MOST)
+    return periods.BusyPage, busiest.pages
+
+
+def _people_table(site: str, period: Period, _category: str) -> _Table:
+    busiest = periods.busiest(site, period, limit=periods.MOST)
+    return periods.BusyPerson, busiest.people
+
+
+def _hours_table(site: str, period: Period, _category: str) -> _Table:
+    return periods.BusyHour, periods.busiest(site, period, limit=0).hours
+
+
+def _categories_table(site: str, _period: Period, _category: str) -> _Table:
+    lines = statistics.whole(lambda after: statistics.by_category(site, after=after))
+    return statistics.StatisticsEntry, list(lines)
+
+
+_TABLES: Mapping[str, Callable[[str, Period, str], _Table]] = {
+    "days": _days_table,
+    "months": _months_table,
+    "pages": _pages_table,
+    "people": _people_table,
+    "hours": _hours_table,
+    "categories": _categories_table,
+}
+
+
+def _period(query: admin_queries.StatisticsQuery, until: date) -> Period:
+    since = query.since
+    return Period(since, until) if isinstance(since, date) else _days_until(until, _DEFAULT)
 
 
 _Line = statistics.StatisticsEntry | periods.PeriodNumbers

@@ -225,6 +225,22 @@ OPERATIONS = (
         query=statistics_shapes.AuthorReportQuery, **_REPORT,
     ),
     Operation(
+        "get", f"{_STATISTICS}/pages", "listBusiestPages",
+        "List the pages with the most comments in a period", statistics_shapes.BusiestPages,
+        query=statistics_shapes.BusiestReportQuery, security=_MODERATOR, is_table=True,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/people", "listBusiestPeople",
+        "List the people with the most comments in a period", statistics_shapes.BusiestPeople,
+        query=statistics_shapes.BusiestReportQuery, security=_MODERATOR, is_table=True,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/hours", "listHours",
+        "List the hours of the day with their comments in a period",
+        statistics_shapes.BusiestHours, query=statistics_shapes.PeriodReportQuery,
+        security=_MODERATOR, is_table=True,
+    ),
+    Operation(
         "get", f"{_STATISTICS}/audiences", "countAudiences",
         "Count the authors in audiences: combinations of categories, threads and periods",
         statistics_shapes.AudienceReport, query=statistics_shapes.AudiencesQuery,

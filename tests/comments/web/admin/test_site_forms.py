@@ -277,7 +277,7 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
     for query, per_day in (("", 2), (longer, 2), ("?category=cats", 1)):
         page = desk.page(f"/statistics{query}")
         assert "6 approved comments by 4 commenters" in page
-        _, comments, people, _, there = page.split('<svg class="ft-plot"')
+        _, comments, people, _, _, there = page.split('<svg class="ft-plot"')
         assert comments.count(f": {per_day}</title>") == 3
         # On one day, Eve and a second author posted; on each other day, one author wrote both
         # comments.
@@ -295,6 +295,46 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?until=").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?until=2026-02-30").status_code == 400
+
+
+def test_the_busiest_page_of_an_old_year_is_listed_and_downloaded(
+    desk: Desk, site: records.Site
+) -> None:
+    for number, (year, thread) in enumerate(
+        [(2012, "old"), (2012, "old"), (2012, "old"), (2013, "=1+1"), (2013, "=1+1"), (2013, "old")]
+    ):
+        sample_threads.post(
+            site, f"text {number}", thread=thread, title=f"=Title of {thread}",
+            now=datetime(year, 5, 3, number, tzinfo=UTC), author=EVE,
+        )  # fmt: skip
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    asked = "since=2013-01-01&until=2013-12-31"
+    page = desk.page(f"/statistics?{asked}")
+    lines = re.findall(r"<bdi>([^<]*)</bdi></a></th><td>(\d)</td>", page)
+    assert lines == [("=Title of =1+1", "2"), ("=Title of old", "1"), (EVE.name, "3")]
+    assert re.findall(r"<title>(0[345]:00: \d)</title>", page) == [
+        "03:00: 1", "04:00: 1", "05:00: 1"
+    ]  # fmt: skip
+
+    def table(name: str) -> list[str]:
+        response = desk.client.get(f"{DESK}/statistics/{name}.csv?{asked}")
+        assert response.headers["Content-Disposition"] == f"attachment; filename=demo-{name}.csv"
+        return response.text.splitlines()
+
+    assert table("pages") == [
+        "thread,title,url,comments", "'=1+1,'=Title of =1+1,,2", "old,'=Title of old,,1"
+    ]  # fmt: skip
+    assert table("people") == ["author,name,comments", f"{EVE.id},{EVE.name},3"]
+    assert len(table("hours")) == 25
+    assert table("hours")[4] == "3,1,0,0,0,0,1,0,0"
+    assert table("days")[1:] == [",2013-05-03,3,1,0,0,0,0"]
+    assert table("months")[1] == "2013-05,3,0,0,0,0"
+    assert table("categories") == [
+        "category,day,comments,commenters,pending,spam,rejected,retracted"
+    ]
+    assert desk.client.get(f"{DESK}/statistics/nothing.csv").status_code == 404
+    assert desk.client.get(f"{DESK}/statistics/hours.csv?since=2999-01-01").status_code == 400
 
 
 @pytest.mark.parametrize("category", ["", "news"])
