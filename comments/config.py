@@ -48,7 +48,15 @@ _TEXTS = """
 """
 NAMES = frozenset((*_NUMBERS, *_TEXTS.split()))
 # The defaults as texts; settings without a default have "".
-_DEFAULTS = dict.fromkeys(NAMES, "") | {name: str(row[0]) for name, row in _NUMBERS.items()}
+_DEFAULTS = {
+    **dict.fromkeys(NAMES, ""),
+    **{name: str(row[0]) for name, row in _NUMBERS.items()},
+    "BACKUP_AT": "03:00",
+    "FLATTHREAD_DATA": "data",
+    "SORT_HASH_DIGITS": sorthash.DEFAULT_DIGITS,
+    "SORT_HASH_LEVELS": str(sorthash.DEFAULT_LEVELS),
+    "SORT_HASH_WIDTH": str(sorthash.DEFAULT_WIDTH),
+}
 _DATA_FILE = "flatthread.db"
 STARTING = "starting"  # Exists from the creation of the secret until the store is open.
 # SQLite's header, and the position of the application's id in the header. The id is 0 in a file

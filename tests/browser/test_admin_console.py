@@ -287,12 +287,12 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     assert accessibility.complaints(page) == []
     sign_in(page, server)
     paths = [
-        "", "/health", "/account", "/mail", "/service", f"/people/data?who={author}",
+        "", "/health", "/account", "/mail", "/service", "/providers", f"/people/data?who={author}",
         *(f"/sites/demo/{path}" for path in (
             "queue", "queue?status=any&q=text", f"comments/{reply}", "reported", "threads",
             "thread?thread=demo", "thread/stored?thread=demo", "authors", f"author?id={author}",
             "rules?rule=bets", "statistics", "log", "settings", "settings/delete", "limits",
-            "imports", "advisers", "connections",
+            "imports", "advisers", "sign-in", "connections",
         )),
     ]  # fmt: skip
     for path in paths:

@@ -473,6 +473,10 @@ ROWS += [
     # There is no such webhook, but callers without permission must not learn this.
     Row("POST", f"{DESK}/connections/change", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "id": "x"}),
+    Row("GET", f"{DESK}/sign-in", {**AT_DESK, "moderator": 403}, 303),
+    # There is no such key, but callers without permission must not learn this.
+    Row("POST", f"{DESK}/sign-in/keys", {**SETTLE, "moderator": 403, "owner": 404}, 403,
+        form={"act": "remove", "id": "x"}),
     Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/limits", {**SETTLE, "moderator": 403}, 403,
         form={"posts_per_network": "20"}),
@@ -519,6 +523,13 @@ ROWS += [
     Row("POST", "/admin/people/data/forget", {"owner": 200}, 403,
         form={"current": PASSWORD, "email": "nobody@example.org"}),
     Row("GET", "/admin/service", TEAM, 303),
+    Row("GET", "/admin/providers", TEAM, 303),
+    # The name is not valid, so nothing is added.
+    Row("POST", "/admin/providers", {"owner": 400}, 403,
+        form={"current": PASSWORD, "name": "A B", "issuer": "x", "client": "x", "secret": "x"}),
+    # There is no such provider, but callers without permission must not learn this.
+    Row("POST", "/admin/providers/change", {"owner": 404}, 403,
+        form={"current": PASSWORD, "act": "remove", "name": "none"}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
     Row("POST", "/admin/health/check", {"owner": 200}, 403, form={}),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),

@@ -242,22 +242,25 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
         ),
     ),
     "Sign-in": (
-        OperationRow("List the providers", _SERVICE, "provider list", reason=_HERE),
+        OperationRow("List the providers", _SERVICE, "provider list", "GET providers"),
+        OperationRow("Add a provider", _SERVICE, "provider add", "POST providers"),
         OperationRow(
-            "Add, offer, withdraw or remove a provider",
+            "Check a provider, choose who can use it, or remove it",
             _SERVICE,
-            "provider add, provider offer, provider withdraw, provider remove",
-            reason=_HERE,
+            "provider check, provider offer, provider withdraw, provider remove",
+            "POST providers/change",
         ),
-        OperationRow("Check that a provider answers", _SERVICE, "provider check", reason=_HERE),
         OperationRow(
-            "List the keys with which a site signs in its readers",
+            "List the keys with which a website signs in its readers",
             _SITE,
             "site-key list",
-            reason=_HERE,
+            "GET SITE/sign-in",
         ),
         OperationRow(
-            "Add or remove a key of a site", _SITE, "site-key add, site-key remove", reason=_HERE
+            "Add or revoke a key of a website",
+            _SITE,
+            "site-key add, site-key remove",
+            "POST SITE/sign-in/keys",
         ),
     ),
     "Connections": (

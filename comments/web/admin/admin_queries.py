@@ -379,14 +379,43 @@ class PersonalDataForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An export or erasure of an author's data, which an owner confirms with their password."""
 
     author: Typed
-    current: Typed
+    current: Typed = ""
 
 
 class AddressForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The erasure of a mail address, which an owner confirms with their password."""
 
     email: Typed
-    current: Typed
+    current: Typed = ""
+
+
+class ProviderForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A provider to add. `current` is the password of the owner."""
+
+    name: Typed
+    issuer: Typed
+    client: Typed
+    secret: Typed
+    title: Typed = ""
+    current: Typed = ""
+
+
+class ProviderChangeForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of the provider `name`; only "save" uses `sites` and `staff`."""
+
+    act: Literal["check", "save", "remove"]
+    name: Typed
+    sites: TextLine = ""
+    staff: Box = ""
+    current: Typed = ""
+
+
+class SiteKeyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key of a site to create or revoke: "public" needs `public`, and "remove" needs `id`."""
+
+    act: Literal["shared", "public", "remove"]
+    public: Typed | None = None
+    id: Typed | None = None
 
 
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

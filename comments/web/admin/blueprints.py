@@ -26,7 +26,9 @@ from comments.web.admin.pages import (
     mail_page,
     people_page,
     personal_data_page,
+    provider_page,
     queue_page,
+    reader_sign_in_page,
     rule_page,
     service_settings_page,
     settings_page,
@@ -50,6 +52,7 @@ BLUEPRINTS = (
     deletion_page.blueprint,
     classifier_page.blueprint,
     connection_page.blueprint,
+    reader_sign_in_page.blueprint,
     limit_page.blueprint,
     import_page.blueprint,
     upload_calls.blueprint,
@@ -62,4 +65,5 @@ BLUEPRINTS = (
     people_page.blueprint,
     mail_page.blueprint,
     personal_data_page.blueprint,
+    provider_page.blueprint,
 )

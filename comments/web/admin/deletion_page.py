@@ -55,8 +55,7 @@ def restore(site_id: str) -> flask.Response:
 def _check(visit: site_visit.Visit, sent: admin_queries.DeletionForm) -> None:
     if sent.site.strip() != visit.site.id:
         raise errors.BadInput("site", "not-confirmed", value=visit.site.id)
-    if visit.account.has_password:
-        account_pages.check_password(visit.account, sent.current)
+    account_pages.confirm(visit.account, sent.current)
 
 
 def _page(visit: site_visit.Visit, error: errors.FlatthreadError | None = None) -> flask.Response:

@@ -255,6 +255,16 @@ def check_password(account: accounts.Account, password: str) -> None:
     password_login.confirm(account.id, password, signed_in.cause())
 
 
+def confirm(account: accounts.Account, password: str) -> None:
+    """Check the password once more, unless the account signs in only through a provider.
+
+    Raises:
+        password_login.Wrong, errors.TooMany: see `check_password`.
+    """
+    if account.has_password:
+        check_password(account, password)
+
+
 def _change_account(
     password: str, change: Callable[[str, security_log.Cause], None], codes: Sequence[str] = ()
 ) -> flask.Response:

@@ -86,7 +86,7 @@ def save() -> flask.Response:
         password=sent.password,
     )
     checked, server = mail_server.check(given, settings, now=now)
-    _confirm(owner, sent.current)
+    account_pages.confirm(owner, sent.current)
     _take(settings, now)
     if reason := smtp.fault(server):
         raise errors.BadInput("host", "mail-server-refuses", reason=reason[:_LONGEST_REASON])
@@ -116,19 +116,13 @@ def send_test() -> flask.Response:
 def remove() -> flask.Response:
     """Remove the stored mail server. The service then sends no more mail."""
     owner = _require_owner()
-    _confirm(owner, forms.read(MailRemovalForm).current)
+    account_pages.confirm(owner, forms.read(MailRemovalForm).current)
     mail_server.remove()
     return signed_in.redirect_to("admin/mail#removed")
 
 
 def _require_owner() -> accounts.Account:
     return signed_in.require(roles.Role.OWNER, roles.SERVICE)
-
-
-def _confirm(owner: accounts.Account, password: str) -> None:
-    """Check the owner's password, unless the account signs in only through a provider."""
-    if owner.has_password:
-        account_pages.check_password(owner, password)
 
 
 def _take(settings: config.Settings, now: datetime) -> None:

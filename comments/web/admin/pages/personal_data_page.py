@@ -49,7 +49,7 @@ def export() -> flask.Response:
     """Download all data about a person as JSON."""
     owner, sent = _require_owner(), forms.read(admin_queries.PersonalDataForm)
     try:
-        account_pages.check_password(owner, sent.current)
+        account_pages.confirm(owner, sent.current)
     except _REFUSED as error:
         return _page(sent.author, error=error)
     everything = personal_data.export(sent.author, secret=_secret(), now=datetime.now(UTC))
@@ -64,7 +64,7 @@ def erase() -> flask.Response:
     """Erase a person's data, as far as one request can."""
     owner, sent = _require_owner(), forms.read(admin_queries.PersonalDataForm)
     try:
-        account_pages.check_password(owner, sent.current)
+        account_pages.confirm(owner, sent.current)
         return _erase(sent.author)
     except _REFUSED as error:
         return _page(sent.author, error=error)
@@ -88,7 +88,7 @@ def forget() -> flask.Response:
     """Erase a mail address with its subscriptions."""
     owner, sent = _require_owner(), forms.read(admin_queries.AddressForm)
     try:
-        account_pages.check_password(owner, sent.current)
+        account_pages.confirm(owner, sent.current)
         count = double_opt_in.forget(sent.email.strip(), _secret(), now=datetime.now(UTC))
     except _REFUSED as error:
         return _page(error=error, email=sent.email)
@@ -121,6 +121,7 @@ def _page(
         who=who or author,
         email=email,
         author=author,
+        has_password=signed_in.require_account().has_password,
         found=everything,
         names=sorted({writing.name for writing in everything.comments}) if everything else [],
     )

@@ -71,7 +71,7 @@ class LargeSite:
 
 
 def _address(path: str) -> str:
-    is_of_service = path.startswith(("health", "mail", "people", "service"))
+    is_of_service = path.startswith(("health", "mail", "people", "providers", "service"))
     return f"/admin/{path}" if is_of_service else f"/admin/sites/bench/{path}"
 
 
@@ -145,6 +145,8 @@ TRY = {
         ("mail", 0, 10),
         ("people/data", 0, 10),
         ("service", 0, 10),
+        ("providers", 0, 10),
+        ("sign-in", 0, 12),
         ("health", 0, 70),
         ("health", 2, 70),
     ],

@@ -1,0 +1,116 @@
+"""The providers with which people sign in, for owners of the service.
+
+The page does the same as the command `provider`. An owner confirms every change with their own
+password, because a provider can sign in owners and moderators. A client secret is never shown.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.accounts import accounts
+from comments.accounts.oidc import id_tokens, login_flow, providers
+from comments.accounts.passwords import password_login
+from comments.domain.moderation import roles
+from comments.events import message_sender
+from comments.web.admin import admin_queries
+from comments.web.http import context
+from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+from comments.web.sign_in import account_pages, signed_in
+
+blueprint = flask.Blueprint("provider_registration", __name__, url_prefix="/admin/providers")
+signed_in.protect(blueprint)
+
+_REFUSED = (
+    errors.BadInput,
+    errors.Conflict,
+    errors.NotFound,
+    errors.TooMany,
+    errors.Unreachable,
+    id_tokens.NotBelieved,
+    password_login.Wrong,
+)
+
+
+@blueprint.get("")
+def show() -> flask.Response:
+    """List the providers, with forms to change them and to add one."""
+    _require_owner()
+    query_strings.read(admin_queries.EmptyQuery)
+    return _page()
+
+
+@blueprint.post("")
+def add() -> flask.Response:
+    """Add a provider that answers; nobody can use it yet."""
+    owner, sent = _require_owner(), forms.read(admin_queries.ProviderForm)
+    settings, name = context.settings(), sent.name.strip()
+    try:
+        account_pages.confirm(owner, sent.current)
+        registration = providers.Registration(
+            name, sent.title.strip() or name, sent.issuer.strip(), sent.client.strip(), sent.secret
+        )
+        made = providers.make(registration, settings.secret, now=datetime.now(UTC))
+        _check(made)
+        providers.add(made)
+    except _REFUSED as error:
+        return _page(error=error, sent=sent)
+    return _page(said=labels.text("admin.providers-added", name=made.title))
+
+
+@blueprint.post("/change")
+def change() -> flask.Response:
+    """Check a provider, change who can use it, or remove it."""
+    owner, sent = _require_owner(), forms.read(admin_queries.ProviderChangeForm)
+    try:
+        stored = providers.by_name(sent.name, providers.every())
+        if sent.act != "check":
+            account_pages.confirm(owner, sent.current)
+        _ACTS[sent.act](stored, sent)
+    except _REFUSED as error:
+        return _page(error=error)
+    return _page(said=labels.text(f"admin.providers-did-{sent.act}", name=stored.title))
+
+
+def _check(provider: providers.Provider) -> None:
+    login_flow.client(provider, context.settings(), message_sender.OUTBOUND.get()).check()
+
+
+def _save(provider: providers.Provider, sent: admin_queries.ProviderChangeForm) -> None:
+    sites, at_desk = admin_queries.several(sent.sites), bool(sent.staff)
+    providers.offer(provider.name, sites, at_desk=at_desk)  # First, because it checks the sites.
+    others = [site for site in provider.sites if site not in sites]
+    providers.withdraw(provider.name, others, at_desk=not at_desk)
+
+
+_ACTS: dict[str, Callable[[providers.Provider, admin_queries.ProviderChangeForm], None]] = {
+    "check": lambda provider, _sent: _check(provider),
+    "save": _save,
+    "remove": lambda provider, _sent: providers.remove(provider.name),
+}
+
+
+def _require_owner() -> accounts.Account:
+    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
+
+
+def _page(
+    *,
+    said: str = "",
+    error: errors.FlatthreadError | None = None,
+    sent: admin_queries.ProviderForm | None = None,
+) -> flask.Response:
+    url = context.settings().public_url
+    return signed_in.page(
+        "admin/providers.html",
+        status=200 if error is None else signed_in.status_of(error),
+        problem="" if error is None else labels.problem(error),
+        said=said,
+        sent=sent,
+        providers=providers.every(),
+        redirect=f"{url}/{login_flow.RETURN}" if url else "",
+        has_password=signed_in.require_account().has_password,
+    )

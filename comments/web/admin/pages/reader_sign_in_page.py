@@ -1,0 +1,58 @@
+"""How the readers of a site sign in, for the site's owners: its providers, and its own keys.
+
+The operations on keys are those of the command `site-key`. The secret of a key is shown once, in
+the response to the form that created the key.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments.accounts import site_keys
+from comments.accounts.oidc import providers
+from comments.domain.moderation import roles
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+
+blueprint = site_visit.blueprint("reader_sign_in")
+
+
+@blueprint.get("/sign-in")
+def show(site_id: str) -> flask.Response:
+    """Show the providers and the keys of the site."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.EmptyQuery)
+    return _page(visit)
+
+
+@blueprint.post("/sign-in/keys")
+def change_keys(site_id: str) -> flask.Response:
+    """Create a key with a secret, add a public key, or revoke a key."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent, site, now = forms.read(admin_queries.SiteKeyForm), visit.site.id, datetime.now(UTC)
+    if sent.act == "remove":
+        site_keys.remove(site, admin_queries.require("id", sent.id))
+        return _page(visit, said=labels.text("admin.site-keys-removed"))
+    if sent.act == "public":
+        pem = admin_queries.require("public", sent.public)
+        site_keys.add(site, site_keys.make_public(pem, now=now))
+        return _page(visit, said=labels.text("admin.site-keys-added"))
+    made, secret = site_keys.make_shared(site_visit.settings().secret, now=now)
+    site_keys.add(site, made)
+    return _page(visit, said=labels.text("admin.site-keys-added"), made=secret)
+
+
+def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Response:
+    return site_visit.page(
+        "reader_sign_in.html",
+        visit,
+        providers=providers.of_site(visit.site.id),
+        site_keys=site_keys.every(visit.site.id),
+        most=site_keys.MOST,
+        said=said,
+        made=made,
+    )
+
+
+site_visit.show_again(blueprint, show)
