@@ -1,12 +1,15 @@
-"""List a site's comments for moderators, by status, author and words, newest first.
+"""List a site's comments for moderators: by status, time, author, page, reason and words.
+
+The newest comments come first.
 
 The caller must have checked that the reader is allowed to see the whole site. `thread_list` lists
 threads.
 
-The number of reads per page has an upper limit, which does not depend on the size of the site.
-Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads. Its cursor
-continues after the last one examined, in the order of creation time, revision and id. A comment is
-listed twice only if it changes between two pages and other comments were created at the same time.
+The number of reads per page has an upper limit, which does not depend on the size of the site. Only
+statuses and times have an index for each combination. For all other filters, a page examines at
+most `LOOKED_THROUGH` comments. Its cursor continues after the last one examined, in the order of
+creation time, revision and id. A comment is listed twice only if it changes between two pages and
+other comments were created at the same time.
 """
 
 import dataclasses
@@ -17,6 +20,7 @@ from typing import Any, TypeVar
 from comments import errors
 from comments.domain import records
 from comments.domain.crypto import cursors
+from comments.domain.moderation import ruling_texts
 from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows, schema
@@ -24,7 +28,8 @@ from comments.store.models import comment_rows, conversion, counter_rows, schema
 MOST = 100  # Maximum number of comments per page.
 MOST_COUNTED = 1000  # The engine bills one read for so many counted comments.
 PAGE = 25
-LOOKED_THROUGH = 300
+LOOKED_THROUGH = 2_000
+_LARGEST_PART = 400  # Comments that a search reads at once, after smaller parts.
 LONGEST_TEXT = 100  # Maximum number of characters in a search text.
 # Exclude retracted comments, because they have no text left to review.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
@@ -36,12 +41,21 @@ _Where = tuple[tuple[str, str, object], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """A query for a site's comments by status and, optionally, by author and words."""
+    """A query for a site's comments by status and, optionally, by other conditions.
+
+    `threads` contains the possible ids of one thread. `rule` is a kind of ruling, such as "policy",
+    or one rule, such as "rule:links" (`ruling_texts`). The comments were created at `since` or
+    later, and before `before`.
+    """
 
     site: str
     statuses: tuple[Status, ...] = (Status.PENDING,)
     author: str = ""
     text: str = ""
+    threads: tuple[str, ...] = ()
+    rule: str = ""
+    since: datetime | None = None
+    before: datetime | None = None
 
     def __post_init__(self) -> None:
         """Check the length of the search text.
@@ -54,46 +68,77 @@ class QueueFilter:
     @property
     def label(self) -> str:
         """Return the label that binds a cursor to this listing."""
-        return cursors.label("docket", self.site, *self.statuses, "", self.author, self.text)
+        period = (str(self.since or ""), str(self.before or ""))
+        return cursors.label(
+            "docket", self.site, *self.statuses, "", self.author, self.text, *self.threads, "",
+            self.rule, *period,
+        )  # fmt: skip
+
+    @property
+    def is_search(self) -> bool:
+        """Whether comments must be read to find out which of them match."""
+        return bool(self.author or self.text or self.threads or self.rule)
 
     def matches(self, case: records.Case) -> bool:
         """Return whether a comment matches.
 
-        The author is not checked here, because `scans` has already checked the author.
+        The author and the time are not checked here, because `scans` has already checked them.
         """
         comment = case.comment
         if comment.status not in self.statuses:
+            return False
+        if self.threads and comment.thread not in self.threads:
+            return False
+        if self.rule and not ruling_texts.is_ruling(self.rule, case.rule):
             return False
         wanted = self.text.casefold()
         texts = (comment.body, comment.author.name, comment.author.website)
         return not wanted or any(wanted in text.casefold() for text in texts)
 
     def scans(self) -> Iterator[_Where]:
-        """Yield the index ranges that together contain all matches."""
+        """Yield the index ranges that together contain all matches, whatever their time."""
         if self.author:
             yield (("site", "=", self.site), ("author_id", "=", self.author))
             return
         for status in self.statuses:
             yield (("site", "=", self.site), ("status", "=", status.value))
 
+    def period(self, before: datetime | None = None) -> _Where:
+        """Return the conditions on the time, which is before `before` if that is given."""
+        end = before or self.before
+        return (
+            *([("created", ">=", self.since)] if self.since else []),
+            *([("created", "<", end)] if end else []),
+        )
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueuePage:
     """A page of comments, newest first.
 
-    `back_to` is the creation time of the oldest examined comment; `cursor` continues after that
-    comment.
+    `back_to` is the creation time of the oldest of the `examined` comments; `cursor` continues
+    after that comment.
     """
 
     cases: tuple[records.Case, ...]
     cursor: str | None
     back_to: datetime | None
+    examined: int
 
 
 def count_pending(site: str) -> int:
     """Count a site's pending comments, up to `MOST_COUNTED`. Decisions count at once."""
-    where = (("site", "=", site), ("status", "=", Status.PENDING.value))
-    return reads.count(reads.Query("Comment", where, limit=MOST_COUNTED))
+    return count(QueueFilter(site), MOST_COUNTED)
+
+
+def count(wanted: QueueFilter, most: int) -> int:
+    """Count the comments of a filter that is no search, up to `most` of each status."""
+    period = wanted.period()
+    order = ("-created", "revision") if period else ()
+    return sum(
+        reads.count(reads.Query("Comment", (*where, *period), order, limit=most))
+        for where in wanted.scans()
+    )
 
 
 def page(
@@ -107,21 +152,22 @@ def page(
     """
     check_limit(limit)
     after = None if cursor is None else unseal(cursor, wanted.label, secret)
-    most = LOOKED_THROUGH if wanted.text or wanted.author else limit
-    places = _places(wanted, after, most + 1)
-    matching, looked = matching_rows(places[:most], limit, _read_cases, wanted.matches)
-    last = places[looked - 1] if looked else None
-    more = last is not None and looked < len(places)
+    most = LOOKED_THROUGH if wanted.is_search else limit
+    candidates = places(wanted, after, most + 1)
+    matching, looked = matching_rows(candidates[:most], limit, read_cases, wanted.matches)
+    last = candidates[looked - 1] if looked else None
+    more = last is not None and looked < len(candidates)
     return QueuePage(
         tuple(matching),
         seal(last, wanted.label, secret) if more and last else None,
         last[0] if last else None,
+        looked,
     )
 
 
 def newest(site: str, limit: int) -> list[str]:
     """Return the ids of a site's newest comments that are not retracted, newest first."""
-    return [name for _, _, name in _places(QueueFilter(site, STATUSES), None, limit)]
+    return [name for _, _, name in places(QueueFilter(site, STATUSES), None, limit)]
 
 
 def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
@@ -181,20 +227,24 @@ def check_limit(limit: int) -> None:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
 
 
-def _places(wanted: QueueFilter, after: Position | None, limit: int) -> list[Position]:
+def places(wanted: QueueFilter, after: Position | None, limit: int) -> list[Position]:
     """Return the positions of the newest comments after a position, merged from all scans."""
-    positions = [place for where in wanted.scans() for place in _behind(where, after, limit)]
+    positions = [
+        place for where in wanted.scans() for place in _behind(wanted, where, after, limit)
+    ]
     positions.sort(key=lambda place: place[1:])
     positions.sort(key=lambda place: place[0], reverse=True)
     return positions[:limit]
 
 
-def _behind(where: _Where, after: Position | None, limit: int) -> list[Position]:
+def _behind(
+    wanted: QueueFilter, where: _Where, after: Position | None, limit: int
+) -> list[Position]:
     """Return a scan's newest positions after a position, by time, then revision, then id."""
     # Datastore cannot compare tuples, so the remaining comments with the same revision and those
     # with the same creation time need separate range queries.
     if after is None:
-        return _query_comments(where, limit)
+        return _query_comments((*where, *wanted.period()), limit)
     moment, revision, name = after
     at = (*where, ("created", "=", moment))
     tie = (("revision", "=", revision), ("__key__", ">", name))
@@ -215,7 +265,8 @@ def _behind(where: _Where, after: Position | None, limit: int) -> list[Position]
             for message in reads.fetch(query)
         ]
     if len(positions) < limit:
-        positions += _query_comments((*where, ("created", "<", moment)), limit - len(positions))
+        earlier = (*where, *wanted.period(moment))
+        positions += _query_comments(earlier, limit - len(positions))
     return positions
 
 
@@ -240,18 +291,23 @@ def matching_rows(
     read: Callable[[Sequence[Position]], Iterable[T | None]],
     has: Callable[[T], bool],
 ) -> tuple[list[T], int]:
-    """Return the first rows that match, and the number of places examined to find them."""
+    """Return the first rows that match, and the number of places examined to find them.
+
+    Each part that is read has twice the size of the one before, so rare matches need few calls.
+    """
     matching: list[T] = []
-    looked = 0
+    looked, size = 0, limit
     while looked < len(places) and len(matching) < limit:
-        for row in read(places[looked : looked + limit]):
+        for row in read(places[looked : looked + size]):
             if len(matching) < limit:
                 looked += 1
                 matching += [row] if row is not None and has(row) else []
+        size = max(limit, min(2 * size, _LARGEST_PART))
     return matching, looked
 
 
-def _read_cases(places: Sequence[Position]) -> Iterator[records.Case | None]:
+def read_cases(places: Sequence[Position]) -> Iterator[records.Case | None]:
+    """Yield the comments at some positions, with None for each comment that is gone."""
     return _cases([comment_rows.comment_key(name) for _, _, name in places])
 
 

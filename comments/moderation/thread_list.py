@@ -1,7 +1,7 @@
 """List a site's threads for moderators, and one thread with comments of every status.
 
-A site's threads are listed by activity and words, or by creation. The limits of a page are those of
-`review_queue`. A thread with a new comment moves to the front of the list by activity, so later
+A site's threads are listed by activity and words, or by creation. The cursors of a page are those
+of `review_queue`. A thread with a new comment moves to the front of the list by activity, so later
 pages do not list it. The list by activity contains a thread of an older release only after an
 upgrade has stored the thread's activity.
 """
@@ -16,6 +16,7 @@ from comments.moderation import review_queue
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
 
+LOOKED_THROUGH = 300  # Maximum number of threads that a page of a search examines.
 _Where = tuple[tuple[str, str, object], ...]
 
 
@@ -75,7 +76,7 @@ def active_threads(
     """
     review_queue.check_limit(limit)
     after = None if cursor is None else review_queue.unseal(cursor, wanted.label, secret)
-    most = review_queue.LOOKED_THROUGH if wanted.text else limit
+    most = LOOKED_THROUGH if wanted.text else limit
     places = _active(wanted.site, after, most + 1)
     matching, looked = review_queue.matching_rows(
         places[:most], limit, _read_threads, wanted.matches

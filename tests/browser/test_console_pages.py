@@ -192,6 +192,27 @@ def test_on_a_phone_held_comments_are_in_reach(
     assert accessibility.complaints(page) == []
 
 
+def test_on_a_phone_a_button_opens_the_filters(
+    server: str, open_tab: OpenTab, open_store: connection.Store, say: Say
+) -> None:
+    with open_store.context():
+        account_holders.account("bob", account_holders.moderator())
+        held = say("Cats are great")
+        decisions.decide("demo", held, Verb.HOLD, ADA, now=account_holders.here())
+    page = open_tab(f"{server}/admin/sign-in", viewport=PHONE, is_mobile=True, has_touch=True).page
+    sign_in(page, server)
+    page.goto(f"{server}/admin/sites/demo/queue")
+    for reason, shown in (("rule", 0), ("moderator", 1)):
+        expect(page.get_by_label("Reason", exact=True)).to_be_hidden()
+        page.get_by_role("button", name="Filters").tap()
+        page.get_by_label("Reason", exact=True).select_option(reason)
+        assert accessibility.complaints(page) == []
+        page.get_by_role("button", name="Filter", exact=True).tap()
+        expect(page.get_by_role("button", name="Filters")).to_have_text("Filters 1")
+        expect(page.locator(".ft-case")).to_have_count(shown)
+    assert box(page.locator(".ft-case").first)["y"] < 200
+
+
 def test_the_console_weighs_little() -> None:
     names = [each.name for each in (ROOT / "widget/pages/console").iterdir() if each.is_file()]
     built = [(ROOT / "comments/web/static/widget" / name).read_bytes() for name in names]

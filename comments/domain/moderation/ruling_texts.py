@@ -16,6 +16,11 @@ _CLASSIFIERS = {
     classifier_verdicts.AKISMET: "admin.classifier-akismet",
     classifier_verdicts.WEBHOOK: "admin.classifier-webhook",
 }
+# The kinds of rulings by which moderators can filter comments, most frequent first. Classifiers are
+# one kind, whether they answered or are still to answer.
+CLASSIFIER, RULE = "classifier", "rule"
+FILTERS = ("policy", RULE, CLASSIFIER, "reports", "form", "turnstile", "ban", "shadow", "moderator")
+_FILTER_TEXTS = _KINDS | {CLASSIFIER: "admin.filter-classifier", RULE: "admin.filter-rule"}
 _ENDS = (".", "?", "!")
 t = catalogue.ENGLISH.text
 
@@ -38,6 +43,21 @@ def decision_text(rule: str, why: str) -> str:
         return t("admin.ruling-why", ruling=shown, why=why)
     sentence = f"{why[:1].upper()}{why[1:]}"
     return shown or (sentence if not why or why.endswith(_ENDS) else f"{sentence}.")
+
+
+def filter_text(kind: str) -> str:
+    """Return the text of one of `FILTERS`."""
+    return t(_FILTER_TEXTS[kind])
+
+
+def is_ruling(wanted: str, rule: str) -> bool:
+    """Return whether a stored rule is of a kind in `FILTERS`, or is one rule of the site."""
+    kind = rule.partition(":")[0]
+    if wanted == CLASSIFIER:
+        return kind in classifier_verdicts.NAMES or bool(
+            classifier_verdicts.awaited_classifiers(rule)
+        )
+    return wanted in {kind, rule}
 
 
 def classifier(name: str) -> str:

@@ -9,15 +9,12 @@ import msgspec
 
 from comments import errors
 from comments.domain import records, site_options
-from comments.domain.records import Status
 from comments.events import webhooks
 from comments.moderation import review_queue
 from comments.moderation.policy import rules
 from comments.web.http.decode.parameters import Typed
 
-ANY = "any"
 _NUMBER = re.compile("[0-9]+")
-StatusFilter = Literal["pending", "approved", "spam", "rejected", "hidden", "shadowed", "any"]
 Box = Literal["", "on"]
 GrantedRole = Literal["moderator", "owner"]
 TextLine = Annotated[str, msgspec.Meta(max_length=30_000)]
@@ -36,23 +33,6 @@ class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def start(self) -> str | None:
         """The cursor of the page; None for the first page."""
         return self.cursor or None
-
-
-class QueueQuery(_Query, frozen=True):
-    """Filters for a site's comments. An empty value does not filter."""
-
-    status: StatusFilter = "pending"
-    author: Typed = ""
-    q: Words = ""
-
-    @property
-    def statuses(self) -> tuple[Status, ...]:
-        """The statuses to list."""
-        return review_queue.STATUSES if self.status == ANY else (Status(self.status),)
-
-    def queue_filter(self, site: records.Site) -> review_queue.QueueFilter:
-        """Return the filter for a site."""
-        return review_queue.QueueFilter(site.id, self.statuses, self.author, self.q)
 
 
 class AuthorQuery(_Query, frozen=True):

@@ -17,6 +17,7 @@ from tests.support import datastores
 from tests.support.threads import sample_threads
 
 ADA = records.Actor("cli", "Ada")
+LATER = sample_threads.START + timedelta(seconds=4)
 SECRET = sample_threads.SETTINGS.secret
 VERBS = {
     Status.PENDING: Verb.HOLD, Status.SPAM: Verb.SPAM, Status.REJECTED: Verb.REJECT,
@@ -95,6 +96,15 @@ def walk(wanted: review_queue.QueueFilter, limit: int) -> list[records.Case]:
         review_queue.QueueFilter("demo", review_queue.STATUSES, text="name 3"),
         review_queue.QueueFilter("demo", review_queue.STATUSES, author="g:1", text="5"),
         review_queue.QueueFilter("demo", review_queue.STATUSES, text="nobody said this"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, threads=("t1", "no such thread")),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, rule="moderator"),
+        review_queue.QueueFilter("demo", rule="moderator", threads=("t0",), text="text"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, rule="policy", text="nobody"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, since=LATER),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, before=LATER, author="g:1"),
+        review_queue.QueueFilter(
+            "demo", (Status.SPAM, Status.HIDDEN), since=LATER, before=LATER + timedelta(seconds=2)
+        ),
     ],
     ids=str,
 )
@@ -107,6 +117,10 @@ def test_all_pages_together_list_each_wanted_comment_once_newest_first(
             said.status in wanted.statuses
             and wanted.author in {"", said.author.id}
             and (text in said.body or text in said.author.name.lower())
+            and (not wanted.threads or said.thread in wanted.threads)
+            and wanted.rule in {"", case.rule}
+            and (wanted.since is None or said.created >= wanted.since)
+            and (wanted.before is None or said.created < wanted.before)
         )
 
     expected = sorted(
@@ -115,6 +129,8 @@ def test_all_pages_together_list_each_wanted_comment_once_newest_first(
     )
     expected.sort(key=lambda case: case.comment.created, reverse=True)
     assert walk(wanted, limit) == expected
+    if not wanted.is_search:
+        assert review_queue.count(wanted, 1_000) == len(expected)
     assert bool(expected) == ("nobody" not in wanted.text)
 
 
@@ -126,6 +142,7 @@ def test_a_text_search_is_bounded_and_continues_on_the_next_page(
     page = review_queue.page(wanted, limit=5, secret=SECRET)
     assert page.cases == ()
     assert page.cursor
+    assert page.examined == 10
     assert page.back_to == sample_threads.START + timedelta(seconds=7)
     assert [case.comment.body for case in walk(wanted, 5)] == ["text 0"]
 
@@ -191,7 +208,7 @@ def test_threads_are_found_by_title_and_address_with_the_newest_comments_first(
     limit: int,
     text: str,
 ) -> None:
-    monkeypatch.setattr(review_queue, "LOOKED_THROUGH", 3)
+    monkeypatch.setattr(thread_list, "LOOKED_THROUGH", 3)
     for number in range(8):
         sample_threads.post(
             site, "x", thread=f"t{number}", now=sample_threads.START + timedelta(hours=number // 3),

@@ -1,10 +1,18 @@
-"""The review queue of a site, filtered by status, author and text, and the reported comments."""
+"""The review queue of a site, filtered, and the reported comments."""
 
 import flask
 
+from comments.domain.moderation import ruling_texts
 from comments.moderation import reports, review_queue
+from comments.moderation.policy import rulebook
 from comments.tree.counters import totals
-from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.admin import (
+    admin_queries,
+    comment_list,
+    comment_queries,
+    decision_forms,
+    site_visit,
+)
 from comments.web.http.decode import query_strings
 from comments.web.sign_in import signed_in
 
@@ -22,23 +30,34 @@ def find(site_id: str) -> flask.Response:
 def show(site_id: str) -> flask.Response:
     """Show the comments, and the outcomes if decisions were posted."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.QueueQuery)
+    query = query_strings.read(comment_queries.QueueQuery)
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
     secret = site_visit.settings().secret
-    page = review_queue.page(query.queue_filter(visit.site), cursor=query.start, secret=secret)
+    wanted = query.queue_filter(visit.site)
+    page = review_queue.page(wanted, cursor=query.start, secret=secret)
     return site_visit.page(
         "queue.html",
         visit,
         query=query,
         rows=comment_list.of(visit.site, page.cases),
         found=page,
+        is_search=wanted.is_search,
         statuses=review_queue.STATUSES,
         numbers=totals.of_site(visit.site.id),
         report=report,
         bulk=decision_forms.BULK,
+        reasons=_reasons(visit.site.id, query.why),
     )
+
+
+def _reasons(site: str, chosen: str) -> list[tuple[str, str]]:
+    """Return the kinds of rulings, the site's rules and the chosen rule, with their texts."""
+    kinds = [(kind, ruling_texts.filter_text(kind)) for kind in ruling_texts.FILTERS]
+    rules = [f"{ruling_texts.RULE}:{rule.id}" for rule in rulebook.for_pages(site).rules]
+    rules += [chosen] if ":" in chosen and chosen not in rules else []
+    return [*kinds, *((rule, ruling_texts.decision_text(rule, "")) for rule in rules)]
 
 
 @blueprint.route("/reported", methods=["GET", "POST"])

@@ -1,7 +1,9 @@
 """Test what a site's moderation pages show and what their forms do."""
 
+import html
 import re
 from datetime import timedelta
+from urllib.parse import parse_qsl
 
 import flask
 import pytest
@@ -11,6 +13,7 @@ from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status, Verb
 from comments.events import audit_log, dispatcher
 from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection
 from comments.upkeep import wiring
@@ -198,6 +201,50 @@ class TestElsewhere:
         owner = Desk(app, "ann")
         owner.send("/queue", "approve", foreign, desk="/admin/sites/blog")
         assert _status(foreign) is Status.APPROVED
+
+
+@pytest.mark.parametrize(
+    ("query", "bodies"),
+    [
+        ("", ["text 2", "text 1", "text 0", "a shop"]), ("?why=rule", ["a shop"]),
+        ("?why=rule:shops", ["a shop"]), ("?why=rule:other", []), ("?why=classifier", []),
+        ("?why=moderator&q=text&since=&until=&address=", ["text 2", "text 1", "text 0"]),
+        ("?address=https%3A%2F%2Fdemo.example%2Fshop%3Ffrom%3Dmail", ["a shop"]),
+        ("?address=page&q=2", ["text 2"]), ("?address=nowhere", []),
+        ("?since=2026-01-02&until=2026-01-02", ["text 2", "text 1", "text 0"]),
+        ("?since=2026-01-03", ["a shop"]), ("?until=2026-01-01", []),
+    ],
+)  # fmt: skip
+def test_filters_combine_and_stay_in_the_form(
+    desk: Desk, site: records.Site, held: list[records.Comment], query: str, bodies: list[str]
+) -> None:
+    rule = rules.Rule("shops", rules.Action.HOLD, words=("shop",))
+    policy_changes.put_rule("demo", rule, ADA, now=sample_threads.START)
+    sample_threads.post(
+        site, "a shop", thread="demo.example/shop", now=sample_threads.START + timedelta(days=1)
+    )
+    page = desk.page(f"/queue{query}")
+    shown = re.findall(r'<div class="ft-text" dir="auto"><p>(.*)</p>', page)
+    assert sorted(shown) == sorted(bodies)
+    for name, value in parse_qsl(query[1:]):
+        kept = html.escape(value)
+        assert f'value="{kept}" selected' in page or re.search(
+            f'name="{name}" [^>]*value="{re.escape(kept)}"', page
+        )
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("why=mood", "Reason"), ("since=yesterday", "From"), ("until=2026-02-30", "To"),
+        ("until=9999-12-31", "To"), ("address=a%00", "Page"), ("reason=spam", "Reason"),
+        ("q=" + "a" * 101, "Search"),
+    ],
+)  # fmt: skip
+def test_a_filter_that_is_not_valid_is_refused(desk: Desk, query: str, field: str) -> None:
+    response = desk.client.get(f"{DESK}/queue?{query}")
+    assert response.status_code == 400
+    assert f'<p dir="auto">{field} ' in response.text
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import pytest
 from benchmarks.threads import loading
 from comments import app as apps
 from comments import config
+from comments.moderation import review_queue
 from comments.moderation.policy import rulebook
 from comments.sites import site_settings
 from comments.store import connection
@@ -36,6 +37,8 @@ ROWS = 25  # Per page.
 # Each row needs its thread, the author's counters, reports and verdicts. The request needs the
 # session, account and site.
 PAGE = 5 * ROWS + 10
+SEARCHED = 100  # Instead of 2,000, which the smaller site does not have
+SEARCH = SEARCHED + 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,10 +116,15 @@ TRY = {
         ("queue?status=approved", 0, PAGE),
         ("queue?status=spam", 0, PAGE),
         ("queue?q=author", 0, PAGE),
-        ("queue?status=any&q=nobody+wrote+this", 0, 350),
-        ("queue?status=any&q=nobody+wrote+this", 2, 350),
+        ("queue?status=any&q=nobody+wrote+this", 0, SEARCH),
+        ("queue?status=any&q=nobody+wrote+this", 2, SEARCH),
         ("queue?author=g%3Aprolific", 0, 450),
-        ("queue?status=approved&author=g%3Aprolific&q=nobody", 0, 350),
+        ("queue?status=approved&author=g%3Aprolific&q=nobody", 0, SEARCH),
+        ("queue?why=rule", 0, PAGE),
+        ("queue?address=page", 0, PAGE + 2 * ROWS),
+        ("queue?status=any&why=reports", 0, SEARCH),
+        ("queue?since={year}&until={today}", 0, PAGE),
+        ("queue?since={year}&until={today}&why=rule&address=page&q=author", 0, PAGE + 2 * ROWS),
         ("author?id=g%3Aprolific", 0, PAGE),
         ("author?id=g%3Aprolific", 3, PAGE),
         ("comments/{newest}", 0, PAGE),
@@ -152,16 +160,19 @@ TRY = {
     ],
 )
 def test_the_cost_of_a_page_does_not_depend_on_the_size_of_the_site(
-    sites: list[LargeSite], path: str, behind: int, most: int
+    sites: list[LargeSite], monkeypatch: pytest.MonkeyPatch, path: str, behind: int, most: int
 ) -> None:
+    if "DESK_COMMENTS" not in os.environ:
+        monkeypatch.setattr(review_queue, "LOOKED_THROUGH", SEARCHED)
     costs = []
-    year = datetime.now(UTC).date() - timedelta(days=364)
+    today = datetime.now(UTC).date()
+    year = today - timedelta(days=364)
     for site in sites:
-        here = path.format(newest=site.newest, year=year)
+        here = path.format(newest=site.newest, year=year, today=today)
         costs.append(site.cost(site.behind(here, behind) if behind else here))
     # A thread begins with its oldest comments, and these have different authors on the two sites. A
     # text search scans each status.
-    slack = 5 if path.startswith("thread?") else 6 if "any&q" in path else 2
+    slack = 5 if path.startswith("thread?") else 6 if "any&" in path else 2
     _assert_bounded(f"{path}, page {behind + 1}", costs, most, slack)
 
 
