@@ -473,6 +473,12 @@ ROWS += [
     # There is no such webhook, but callers without permission must not learn this.
     Row("POST", f"{DESK}/connections/change", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "id": "x"}),
+    Row("GET", f"{DESK}/counters", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/counters", {**DECIDE, "moderator": 403}, 403,
+        form={"act": "cost", "name": "all"}),
+    # There is no such counter, but callers without permission must not learn this.
+    Row("POST", f"{DESK}/counters/remove", {**SETTLE, "moderator": 403, "owner": 404}, 403,
+        form={"name": "none"}),
     Row("GET", f"{DESK}/sign-in", {**AT_DESK, "moderator": 403}, 303),
     # There is no such key, but callers without permission must not learn this.
     Row("POST", f"{DESK}/sign-in/keys", {**SETTLE, "moderator": 403, "owner": 404}, 403,

@@ -293,11 +293,18 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
         ),
         OperationRow("Count the commenters of an audience", _SITE, "stats audience", reason=_HERE),
         OperationRow(
-            "Declare, change and remove counters, and show their numbers",
+            "Show the declared counters and their numbers",
             _SITE,
-            "counter add, counter change, counter cost, counter list, counter show, counter remove",
-            reason=_HERE,
+            "counter list, counter show",
+            "GET SITE/counters",
         ),
+        OperationRow(
+            "Declare or change a counter, or show its cost",
+            _SITE,
+            "counter add, counter change, counter cost",
+            "POST SITE/counters",
+        ),
+        OperationRow("Remove a counter", _SITE, "counter remove", "POST SITE/counters/remove"),
     ),
     "Data": (
         OperationRow("Export a website", _SITE, "export", "GET SITE/export"),

@@ -398,6 +398,31 @@ class SiteKeyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Typed | None = None
 
 
+class CounterQuery(_Query, frozen=True):
+    """A page of the numbers of the counter `name`, or no numbers."""
+
+    name: Typed = ""
+
+
+class CounterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A counter to declare; `where` contains conditions that are separated by commas."""
+
+    act: Literal["add", "change", "cost"]
+    name: Typed
+    where: TextLine = ""
+    sum: Literal["comments", "up", "down", "score"] = "comments"
+    category: Box = ""
+    day: Box = ""
+    thread: Box = ""
+    author: Box = ""
+
+
+class CounterRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The counter to remove."""
+
+    name: Typed
+
+
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A website to add: the addresses of its pages, separated by spaces, and its id.
 

@@ -155,6 +155,7 @@ TRY = {
         ("service", 0, 10),
         ("providers", 0, 10),
         ("sign-in", 0, 12),
+        ("counters", 0, 12),
         ("health", 0, 70),
         ("health", 2, 70),
     ],
