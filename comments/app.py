@@ -54,7 +54,7 @@ from comments.web.http import (
     url_rules,
 )
 from comments.web.http.decode import paths
-from comments.web.mailed import moderation_link_page, subscription_page
+from comments.web.mailed import moderation_link_page, staff_notice_page, subscription_page
 from comments.web.rendering import page_text
 from comments.web.service import example_pages, monitoring, service_pages
 from comments.web.sign_in import (
@@ -93,6 +93,7 @@ _BLUEPRINTS = (
     feed_views.blueprint,
     subscription_page.blueprint,
     moderation_link_page.blueprint,
+    staff_notice_page.blueprint,
     home_page.blueprint,
     account_pages.blueprint,
     provider_login.blueprint,

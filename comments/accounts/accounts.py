@@ -28,7 +28,7 @@ from comments.accounts import identities, security_log
 from comments.domain import records
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.domain.ids import author_ids
-from comments.domain.moderation import roles
+from comments.domain.moderation import roles, staff_notices
 from comments.domain.text import cleaning
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, schema
@@ -397,6 +397,21 @@ def readable_address(account: Account, secret: str, *, now: datetime) -> str:
         return address_of(account, secret, now=now)
     except errors.BadLink:
         return ""
+
+
+def recipient_address(
+    site: str, recipient: staff_notices.StaffRecipient, *, secret: str, now: datetime
+) -> str:
+    """Return the address of a recipient of a site's mail.
+
+    The address is "" for an account without an address, or without a role on the site.
+    """
+    if recipient.is_address:
+        return recipient.who
+    account = get(recipient.who.removeprefix(AUTHOR))
+    if account is None or not account.may(roles.Right.MODERATE, site):
+        return ""
+    return readable_address(account, secret, now=now)
 
 
 def login_and_address(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:

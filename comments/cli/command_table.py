@@ -105,6 +105,9 @@ _SUMMARIES = {
     "classifier_commands.classifier": "Manage the services that classify a site's comments.",
     "post_limit_commands.post_limits": "Show and set a website's limits for posts.",
     "budget_commands.budget": "Show and set a website's daily budget.",
+    "notification_commands.notification": (
+        "Show and set who gets mail about a website's comments, and test mail."
+    ),
     "webhook_commands.webhook": "Manage webhooks, which notify a site's owner about comments.",
     "webhook_commands.delivery": "Show pending deliveries; retry or discard dead letters.",
     "statistics_commands.stats": "Show numbers of comments and distinct commenters.",

@@ -15,6 +15,7 @@ import msgspec
 
 from comments.domain import site_options
 from comments.domain.ids import sorthash
+from comments.domain.moderation import staff_notices
 from comments.domain.moderation.reasons import HoldReason
 
 
@@ -126,7 +127,8 @@ class Site(msgspec.Struct, frozen=True):
     `categories` lists the categories under which pages may file their threads. `moderators` lists
     the e-mail addresses that are notified of pending comments. `has_providers` tells whether a
     provider is available to the site's readers. `deleted` and `erasing` are the times when the site
-    was deleted and when the erasure of its rows began.
+    was deleted and when the erasure of its rows began. `notices` contains the choices of recipients
+    who get other mail than that about held comments, or who have an account.
     """
 
     id: str
@@ -149,6 +151,12 @@ class Site(msgspec.Struct, frozen=True):
     alias: str = ""
     deleted: datetime | None = None
     erasing: datetime | None = None
+    notices: tuple[staff_notices.StaffRecipient, ...] = ()
+
+    @property
+    def recipients(self) -> tuple[staff_notices.StaffRecipient, ...]:
+        """Return who of the site's staff gets which mail."""
+        return staff_notices.merge(self.moderators, self.notices)
 
     @property
     def name(self) -> str:

@@ -5,6 +5,8 @@ release must therefore be able to read its detail. `event` is the id of the even
 that caused the mail. People are identified only by ids, which reveal nothing about them.
 """
 
+from datetime import datetime
+
 import msgspec
 
 from comments.domain import decoders
@@ -81,9 +83,29 @@ class HeldCommentMail(msgspec.Struct, frozen=True, tag="held"):
     to: list[str] | None = None
 
 
-EventMail = ReplyMail | FollowerMail | RepeatedMail | HeldCommentMail
+class PublishedMail(msgspec.Struct, frozen=True, tag="published"):
+    """A request to notify staff of a published comment (`staff_notices`).
+
+    `to` has the same meaning as in `HeldCommentMail`.
+    """
+
+    event: str
+    to: list[str] | None = None
+
+
+class DigestMail(msgspec.Struct, frozen=True, tag="digest"):
+    """A request to send a recipient the digest of a period; `mark` identifies the recipient."""
+
+    site: str
+    mark: str
+    since: datetime
+    until: datetime
+
+
+StaffMail = HeldCommentMail | PublishedMail
+EventMail = ReplyMail | FollowerMail | RepeatedMail | StaffMail
 LinkMail = ConfirmationMail | LoginMail | InvitationMail
-MailJob = LinkMail | AccountMail | EventMail
+MailJob = LinkMail | AccountMail | EventMail | DigestMail
 
 
 def tag(job: MailJob) -> str:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import errors
+from comments.accounts import accounts
 from comments.domain import decoders, records
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.domain.records import Verb
@@ -52,7 +53,7 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
     """
     text = encryption.unseal(token, _PURPOSE, secret, now=now, term=TERM)
     decoded = decoders.json(ModerationLink).decode(text)
-    if decoded.moderator not in _moderators(decoded.site, secret):
+    if decoded.moderator not in _moderators(decoded.site, secret, now):
         raise errors.BadLink("link-revoked")
     return decoded
 
@@ -87,13 +88,16 @@ def act(opened: ModerationLink, verb: Verb, *, now: datetime) -> records.Comment
     )
 
 
-def _moderators(site: str, secret: str) -> Iterator[str]:
+def _moderators(site: str, secret: str, now: datetime) -> Iterator[str]:
     try:
-        addresses = site_settings.get(site).moderators
+        recipients = site_settings.get(site).recipients
     except errors.NotFound:
         return
-    for address in addresses:
-        yield from map(keyed_hashes.text, keyed_hashes.every(secret, "moderator", address.lower()))
+    for recipient in recipients:
+        address = accounts.recipient_address(site, recipient, secret=secret, now=now)
+        if address:
+            made = keyed_hashes.every(secret, "moderator", address.lower())
+            yield from map(keyed_hashes.text, made)
 
 
 def _moderator(address: str, secret: str) -> str:

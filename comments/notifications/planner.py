@@ -5,12 +5,12 @@ Each step is an event that follows from the previous event (`mail_jobs`). Each s
 small, so a crash repeats little work. The steps are:
 
 1. The comment's event: decide who receives mail.
-2. Replies and moderators: mail a few recipients, identified by their ids.
+2. Replies and staff (`staff_mail`): mail a few recipients, identified by their ids.
 3. Followers of the thread: mail the next `PAGE` followers, and make an event for the remaining
    followers.
 
 Each step reads the comment again. Subscribers therefore receive mail only about comments that
-readers see at that time, and moderators only about comments that are still pending. No recipient
+readers see at that time, and staff about held comments only while they are pending. No recipient
 receives two mails about one comment: step 3 omits the recipients of step 2. Authors receive no mail
 about their own comments. They are recognized by their author ids, not by the addresses that they
 entered, because such an address may belong to anyone.
@@ -34,10 +34,11 @@ from comments.domain import records
 from comments.domain.outcomes import End
 from comments.domain.records import Status
 from comments.events import dispatcher, mail_jobs, outbox, retry_pauses
-from comments.limits import rate_limits, usage
+from comments.limits import usage
 from comments.moderation.classifiers import classifier_answers
 from comments.notifications import double_opt_in, subscriptions, thread_followers
 from comments.notifications.mail import comment_mail, compose, mime, smtp
+from comments.notifications.staff import staff_mail
 from comments.sites import mail_server, site_settings
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
@@ -47,7 +48,6 @@ PAGE = 25  # Maximum number of mails per event.
 TERM = timedelta(minutes=15)  # Long enough to send `PAGE` mails to a slow server.
 MAIL = frozenset({outbox.EventKind.MAIL})
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
-_DAY = timedelta(days=1)
 
 _log = logging.getLogger("flatthread")
 
@@ -95,6 +95,7 @@ class MailPlanner:
         self._server = server
         self._clock = clock
         self._mail = comment_mail.CommentMail(settings, clock)
+        self._staff = staff_mail.StaffMailer(settings, clock)
 
     # --- Step 1 --------------------
 
@@ -106,18 +107,21 @@ class MailPlanner:
         if status == was or status not in {Status.APPROVED, Status.PENDING}:
             return []
         comment = _comment(event.id, status)
-        # If a classifier has not answered yet, the decision to mail moderators waits for the last
-        # answer (`classifier_requests`).
+        # If a classifier has not answered yet, mail waits for the last answer.
         if comment is None or (
             status == Status.PENDING and classifier_answers.is_waiting(comment.id)
         ):
             return []
         if status == Status.PENDING:
-            has_any = site_settings.get(comment.site).moderators
+            has_any = staff_mail.wants_held(site_settings.get(comment.site))
             return [self._job_event(mail_jobs.HeldCommentMail(event.id))] if has_any else []
-        return [self._job_event(job) for job in self._mail_jobs_of(event.id, comment)]
+        # Staff who were told that the comment is held are not told that it was approved.
+        staff = [] if was == Status.PENDING else self._staff.readers(comment)
+        return [self._job_event(job) for job in self._mail_jobs_of(event.id, comment, [*staff])]
 
-    def _mail_jobs_of(self, event: str, comment: records.Comment) -> Iterator[mail_jobs.EventMail]:
+    def _mail_jobs_of(
+        self, event: str, comment: records.Comment, staff: Sequence[str]
+    ) -> Iterator[mail_jobs.EventMail]:
         themselves, _ = subscriptions.of_author(comment.site, comment.author.id)
         to: list[str] = []
         if author := _answered_author(comment):
@@ -125,8 +129,10 @@ class MailPlanner:
             to = [subscriber for subscriber in wanting if subscriber not in themselves]
             if to:
                 yield mail_jobs.ReplyMail(event, author, to)
+        if staff := [who for who in staff if who not in to]:
+            yield mail_jobs.PublishedMail(event, [*staff])
         if thread_followers.subscribers(_thread(comment), limit=1).ids:
-            yield mail_jobs.FollowerMail(event, [*themselves, *to])
+            yield mail_jobs.FollowerMail(event, [*themselves, *to, *staff])
 
     # --- Steps 2 and 3 --------------------
 
@@ -139,8 +145,8 @@ class MailPlanner:
         job = mail_jobs.decode(event.detail)
         if isinstance(job, mail_jobs.LinkMail | mail_jobs.AccountMail):
             return self._send_service_mail(event, job)
-        if isinstance(job, mail_jobs.HeldCommentMail):
-            return self._tell_moderators(event, job)
+        if isinstance(job, mail_jobs.StaffMail | mail_jobs.DigestMail):
+            return self._tell_staff(event, job)
         comment = _comment(job.event, Status.APPROVED)
         if comment is None:
             return []
@@ -218,36 +224,24 @@ class MailPlanner:
         )
         return compose.account_notice(notice, self._settings.mail_from, now=now)
 
-    def _tell_moderators(
-        self, event: outbox.Event, job: mail_jobs.HeldCommentMail
+    def _tell_staff(
+        self, event: outbox.Event, job: mail_jobs.StaffMail | mail_jobs.DigestMail
     ) -> list[event_rows.EventRow]:
-        comment = _comment(job.event, Status.PENDING)
+        if isinstance(job, mail_jobs.DigestMail):
+            sent = self._post(list(self._staff.digest_mails(event.id, job)), job.site)
+            if sent.left or sent.later:
+                raise Unsent(sent.reason)
+            return []
+        is_held = isinstance(job, mail_jobs.HeldCommentMail)
+        comment = _comment(job.event, Status.PENDING if is_held else Status.APPROVED)
         if comment is None:
             return []
         thread_info.fresh(_thread(comment))  # Refresh the cached title for the mails.
-        secret = self._settings.secret
-        wanted = {
-            double_opt_in.subscriber_of(address, secret): address
-            for address in site_settings.get(comment.site).moderators
-            # The ids in the event may have been derived with an older secret.
-            if job.to is None or not set(job.to).isdisjoint(double_opt_in.ids_of(address, secret))
-        }
-        taken = [who for who, address in wanted.items() if self._may_tell_moderator(address)]
-        made = (
-            self._mail.message(who, wanted[who], job.event, comment, about=compose.MailReason.HELD)
-            for who in taken
-        )
-        messages = [message for message in made if message is not None]
-        sent = self._post(messages, comment.site)
-        again = [*sent.later, *sent.left]
+        sent = self._post(self._staff.comment_mails(job, comment), comment.site)
         self._check_progress(event, sent)
         return [
-            self._retry_event(mail_jobs.HeldCommentMail(job.event, [who]), who) for who in again
+            self._retry_event(type(job)(job.event, [who]), who) for who in (*sent.later, *sent.left)
         ]
-
-    def _may_tell_moderator(self, address: str) -> bool:
-        limit = rate_limits.Limit("moderators", self._settings.mails_per_day, _DAY)
-        return rate_limits.take(limit, address, self._settings.secret, now=self._clock())
 
     def _tell_about_reply(
         self,
@@ -316,8 +310,10 @@ class MailPlanner:
             address = self._readable_address(addresses.get(who, ""))
             if address:
                 ending = double_opt_in.Unsubscription(who, (name,))
+                token = double_opt_in.unsubscribe_link(ending, self._settings.secret)
+                link = self._mail.link("unsubscribe", token)
                 message = self._mail.message(
-                    who, address, event, comment, about=about, ending=ending
+                    who, address, event, comment, about=about, unsubscribe=link
                 )
                 messages += [] if message is None else [message]
         sent = self._post(messages, comment.site)

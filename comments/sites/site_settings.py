@@ -15,6 +15,7 @@ import msgspec
 from comments import errors
 from comments.domain import categories, records, site_options
 from comments.domain.ids import site_ids, sorthash, thread_ids
+from comments.domain.moderation import staff_notices
 from comments.domain.text.addresses import mail_addresses, web_origins
 from comments.events import audit_log
 from comments.limits import budgets, post_limits
@@ -27,7 +28,6 @@ LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # Seconds; directories are read again after this time anyway
 LONGEST_TITLE = 60  # Characters
 DEMO = "demo"  # The id of the site that a new service shows on its own pages.
-
 
 # A function that changes a site's Turnstile settings; None means that Turnstile is disabled.
 Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
@@ -186,7 +186,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
         row.freshness = row.freshness if freshness is None else freshness
         row.categories = row.categories if names is None else list(names)
-        row.moderators = row.moderators if addresses is None else addresses
+        row.moderators, row.notices = _recipients(row, addresses)
         row.guard = row.guard if guard is None else _guard(row, guard)
         row.budget = row.budget if budget is None else _budget(row, budget)
         row.turnstile = row.turnstile if turnstile is None else _change_turnstile(row, turnstile)
@@ -216,6 +216,11 @@ def _checked_title(given: str) -> str:
 
 def _origins(kept: Sequence[str], added: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(map(web_origins.check, (*kept, *added))))
+
+
+def _recipients(row: comment_rows.SiteRow, given: list[str] | None) -> tuple[list[str], str]:
+    addresses = row.moderators if given is None else given
+    return addresses, staff_notices.prune(row.notices or "", addresses)
 
 
 def mark_providers(having: Mapping[str, bool]) -> None:

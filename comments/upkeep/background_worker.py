@@ -174,6 +174,7 @@ class BackgroundWorker:
             for name in scheduler.find_due_work():
                 self._backlog.add(name, changes=0, within=0.0)
             scheduler.settle_counters(datetime.now(UTC))
+            self._upkeep.plan_digests()
         except Exception as error:  # noqa: BLE001 - the next search tries again
             scheduler.log_failure("Searching for threads to compact", error)
         self._upkeep.expire()

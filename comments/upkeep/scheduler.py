@@ -36,13 +36,13 @@ import msgspec
 from comments import errors
 from comments.accounts import security_log
 from comments.domain import records
-from comments.events import backlog, dead_letters, dispatcher, message_sender
+from comments.events import backlog, dead_letters, dispatcher, message_sender, outbox
 from comments.limits import rate_limits
 from comments.moderation import bans, retention
 from comments.notifications import inbox
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
-from comments.sites import site_settings
+from comments.sites import notice_recipients, site_settings
 from comments.store import connection, reads
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.memory import per_process
@@ -147,6 +147,11 @@ class Scheduler:
     def send(self, within: float) -> message_sender.SendingCounts:
         """Send pending messages, but start no new attempt after `within` seconds."""
         return message_sender.serve(self.now, within=within, reach=self.reach)
+
+    def plan_digests(self) -> None:
+        """Plan the digests that are due, if this process sends mail."""
+        if any(outbox.EventKind.MAIL in handler.kinds for handler in self.handlers):
+            notice_recipients.plan_digests(self.now())
 
     def waiting_messages(self) -> dead_letters.Waiting:
         """Count pending and dead letters, and return the age of the oldest pending letter."""

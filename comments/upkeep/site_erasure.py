@@ -286,7 +286,10 @@ def _sites_of(event: outbox.Event) -> set[str]:
         return {outbox.following_of(event)[0]}
     if event.kind is outbox.EventKind.MAIL:
         # The link of a confirmation or a sign-in is encrypted, and is refused without the site.
-        comment = getattr(mail_jobs.decode(event.detail), "event", "").partition(".")[0]
+        job = mail_jobs.decode(event.detail)
+        if isinstance(job, mail_jobs.DigestMail):
+            return {job.site}
+        comment = getattr(job, "event", "").partition(".")[0]
         row = reads.get(comment_rows.comment_key(comment)) if comment else None
         return {row.site} if row else set()
     return {state.site for change in event.changes for state in change if state is not None}

@@ -33,9 +33,10 @@ from comments.accounts import accounts, email_login
 from comments.accounts.links import invitations, one_time_links
 from comments.domain import records
 from comments.domain.crypto import encryption
-from comments.domain.moderation import roles
+from comments.domain.moderation import roles, staff_notices
 from comments.limits.site_request import SiteRequest
 from comments.notifications import double_opt_in, form_tokens, moderation_links
+from comments.notifications.staff import staff_links
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.store import connection, transactions
@@ -192,6 +193,11 @@ def _ending(_world: AllRoles) -> dict[str, str]:
     }
 
 
+def _leaving(_world: AllRoles) -> dict[str, str]:
+    who = staff_notices.StaffRecipient("mod@example.org", staff_notices.NoticeChoice.HELD)
+    return {"token": staff_links.link("demo", who, secret=SECRET, now=datetime.now(UTC))}
+
+
 def _email_login(service: AllRoles) -> dict[str, str]:
     now, key = datetime.now(UTC), one_time_links.new_token()
     content = msgspec.json.encode({"site": "demo", "content": "x"}).decode()
@@ -346,6 +352,8 @@ ROWS = [
         made=_form(_ending, "unsubscribe")),
     Row("POST", "/subscriptions/unsubscribe/address", {}, 200, form={},
         made=_form(_ending, "unsubscribe")),
+    Row("GET", "/notices/unsubscribe", {}, 200, made=_leaving),
+    Row("POST", "/notices/unsubscribe", {}, 200, form={}, made=_form(_leaving, "notices")),
     # The same applies to a link in a moderator's mail, but this moderator has lost the role.
     Row("GET", "/decisions", {}, 400, made=_deciding),
     Row("POST", "/decisions/approve", {}, 400, form={}, made=_form(_deciding, "decide")),
@@ -466,6 +474,13 @@ ROWS += [
     # There is nothing to remove, but callers without permission must not learn this.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "name": "webhook"}),
+    Row("GET", f"{DESK}/notifications", AT_DESK, 303),
+    # Moderators choose only for themselves.
+    Row("POST", f"{DESK}/notifications", {**SETTLE, "moderator": 403}, 403,
+        form={"email": "ann@example.org", "choice": "daily", "hour": "7"}),
+    # The accounts have no address to test.
+    Row("POST", f"{DESK}/notifications/test", {**SETTLE, "moderator": 400, "owner": 400}, 403,
+        form={}),
     Row("GET", f"{DESK}/connections", {**AT_DESK, "moderator": 403}, 303),
     # No type of message is chosen, but callers without permission must not learn this.
     Row("POST", f"{DESK}/connections", {**SETTLE, "moderator": 403, "owner": 400}, 403,

@@ -220,6 +220,7 @@ OWNERS = {
     "settings": {"address", "host of the address"},
     "advisers": {"adviser"},
     "connections": {"hook"},
+    "notifications": {"address", "host of the address"},
     "people": {"host of the address", "owner"},
 }
 AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/admin")]

@@ -10,9 +10,10 @@ plural category of the language (Unicode CLDR: zero, one, two, few, many, other)
 Whole numbers are formatted by the rules of the language. The widget fills in the same texts by the
 same rules (`words.js`).
 
-English is complete. The other languages have the surfaces for readers and the mail about changed
-accounts; other mail and the admin console are in English. `meta.json` in a language's folder
-contains the language's own name, and `read-by`: the native speaker who has read the texts, or null.
+English is complete. The other languages have the surfaces for readers, and the mail about changed
+accounts and for staff; other mail and the admin console are in English. `meta.json` in a language's
+folder contains the language's own name, and `read-by`: the native speaker who has read the texts,
+or null.
 """
 
 import functools

@@ -263,6 +263,26 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST SITE/sign-in/keys",
         ),
     ),
+    "Notifications": (
+        OperationRow(
+            "Show who gets mail about the comments",
+            _MODERATOR,
+            "notification list",
+            "GET SITE/notifications",
+        ),
+        OperationRow(
+            "Choose the mail for oneself or, as an owner, for others",
+            _MODERATOR,
+            "notification set",
+            "POST SITE/notifications",
+        ),
+        OperationRow(
+            "Send a test mail",
+            _MODERATOR,
+            "notification test",
+            "POST SITE/notifications/test",
+        ),
+    ),
     "Connections": (
         OperationRow(
             "List the webhooks and their last results",

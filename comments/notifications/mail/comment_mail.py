@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from comments import config, errors
 from comments.domain import records
 from comments.domain.ids import author_ids
-from comments.notifications import double_opt_in, moderation_links
+from comments.notifications import moderation_links
 from comments.notifications.mail import compose, mime
 from comments.sites import site_settings
 from comments.threads import thread_info
@@ -40,9 +40,9 @@ class CommentMail:
         comment: records.Comment,
         *,
         about: compose.MailReason,
-        ending: double_opt_in.Unsubscription | None = None,
+        unsubscribe: str,
     ) -> AddressedMail | None:
-        """Return the mail to one address.
+        """Return the mail to one address, with a link to unsubscribe.
 
         If the mail cannot be composed, log an error and return None.
         """
@@ -59,10 +59,7 @@ class CommentMail:
             place=self._decision_link(comment, address)
             if about is compose.MailReason.HELD
             else self._place(comment, thread),
-            unsubscribe=ending
-            and self.link(
-                "unsubscribe", double_opt_in.unsubscribe_link(ending, self._settings.secret)
-            ),
+            unsubscribe=unsubscribe,
             about=about,
             is_account=comment.author.id.startswith(author_ids.ACCOUNT),
         )

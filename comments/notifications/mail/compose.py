@@ -21,7 +21,7 @@ import html
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from comments import errors
 from comments.domain.languages import catalogue, formats
@@ -34,6 +34,17 @@ t = catalogue.ENGLISH.text
 MAX_TEXT = 2_000  # Maximum number of a comment's characters that a message shows.
 _ACTORS = {"", "operator"}  # The actors of changes that are no accounts
 _URL = re.compile(r"https?://[!#-;=?-~]+")
+
+
+class Addressed(Protocol):
+    """What every message has: the id of its event, its recipient, and the name of its sender."""
+
+    @property
+    def event(self) -> str: ...
+    @property
+    def recipient(self) -> str: ...
+    @property
+    def site_name(self) -> str: ...
 
 
 class MailReason(enum.Enum):
@@ -59,10 +70,9 @@ class Notice:
     `thread` is the thread's id. `name`, `title` and `text` contain text that people wrote. `place`
     links to the comment or, for moderators, to the page on which they decide about it.
     `unsubscribe` is a URL: a POST unsubscribes without confirmation (RFC 8058), and a GET shows a
-    page with a button. `unsubscribe` is None for moderators, because only an operator can remove a
-    moderator. `about` says why this address receives the notice. `is_account` says that the author
-    has an account. The name of an account is not checked again, because it was checked when it was
-    chosen, and staff may use reserved names.
+    page with a button; None leaves the link out. `about` says why this address receives the notice.
+    `is_account` says that the author has an account. The name of an account is not checked again,
+    because it was checked when it was chosen, and staff may use reserved names.
     """
 
     event: str
@@ -144,17 +154,13 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
     Raises:
         errors.BadInput: the recipient is not one plain address, or a link is not a web address.
     """
-    _check_link("place", notice.place)
+    check_link("place", notice.place)
     thread = _message_id(_digest(f"thread {notice.site} {notice.thread}"), sender)
     more = [("In-Reply-To", thread), ("References", thread)]
     if notice.unsubscribe is not None:
-        _check_link("unsubscribe", notice.unsubscribe)
-        more += [
-            ("List-Unsubscribe", f"<{notice.unsubscribe}>"),
-            ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
-        ]
-    parts = _Parts(_subject(notice), _plain(notice), _html(notice))
-    return _message(notice, sender, parts, more, now=now)
+        more += unsubscribe_headers(notice.unsubscribe)
+    parts = Parts(_subject(notice), _plain(notice), _html(notice))
+    return assemble(notice, sender, parts, more, now=now)
 
 
 def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
@@ -163,19 +169,19 @@ def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime
     Raises:
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
-    _check_link("link", asked.link)
+    check_link("link", asked.link)
     things = "".join(f"- {thing}\n" for thing in asked.things)
     items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
     opening = t("mail.confirm-opening", site=asked.site_name)
-    parts = _Parts(
+    parts = Parts(
         t("mail.confirm-subject", site=asked.site_name),
         f"{opening}\n\n{things}\n{t('mail.confirm-instruction')}\n{asked.link}\n\n"
         f"{t('mail.confirm-closing')}\n",
         f"<!doctype html>\n<p>{html.escape(opening)}</p>\n<ul>{items}</ul>\n"
-        f"<p>{_anchor(asked.link, t('mail.confirm-button'))}</p>\n"
+        f"<p>{anchor(asked.link, t('mail.confirm-button'))}</p>\n"
         f"<p>{html.escape(t('mail.confirm-term'))}</p>\n<p>{html.escape(t('mail.confirm-closing'))}</p>\n",
     )
-    return _message(asked, sender, parts, now=now)
+    return assemble(asked, sender, parts, now=now)
 
 
 def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
@@ -184,17 +190,17 @@ def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessa
     Raises:
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
-    _check_link("link", asked.link)
+    check_link("link", asked.link)
     texts = f"mail.{asked.about}"
     opening = t(f"{texts}-opening", site=asked.site_name)
-    parts = _Parts(
+    parts = Parts(
         t(f"{texts}-subject", site=asked.site_name),
         f"{opening}\n\n{t(f'{texts}-instruction')}\n{asked.link}\n\n{t(f'{texts}-closing')}\n",
         f"<!doctype html>\n<p>{html.escape(opening)}</p>\n"
-        f"<p>{_anchor(asked.link, t(f'{texts}-button'))}</p>\n"
+        f"<p>{anchor(asked.link, t(f'{texts}-button'))}</p>\n"
         f"<p>{html.escape(t(f'{texts}-term'))}</p>\n<p>{html.escape(t(f'{texts}-closing'))}</p>\n",
     )
-    return _message(asked, sender, parts, now=now)
+    return assemble(asked, sender, parts, now=now)
 
 
 def test_message(asked: TestMail, sender: str, *, now: datetime) -> mime.MailMessage:
@@ -205,8 +211,8 @@ def test_message(asked: TestMail, sender: str, *, now: datetime) -> mime.MailMes
     """
     said = t("mail.test-body", site=asked.site_name)
     subject = t("mail.test-subject", site=asked.site_name)
-    parts = _Parts(subject, f"{said}\n", f"<!doctype html>\n<p>{html.escape(said)}</p>\n")
-    return _message(asked, sender, parts, now=now)
+    parts = Parts(subject, f"{said}\n", f"<!doctype html>\n<p>{html.escape(said)}</p>\n")
+    return assemble(asked, sender, parts, now=now)
 
 
 def account_notice(notice: AccountNotice, sender: str, *, now: datetime) -> mime.MailMessage:
@@ -215,7 +221,7 @@ def account_notice(notice: AccountNotice, sender: str, *, now: datetime) -> mime
     Raises:
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
-    _check_link("link", notice.link)
+    check_link("link", notice.link)
     language = (
         notice.language if notice.language in catalogue.languages() else catalogue.ENGLISH.language
     )
@@ -232,14 +238,14 @@ def account_notice(notice: AccountNotice, sender: str, *, now: datetime) -> mime
     button = text("account-mail.button")
     plain = [change, "\n".join(facts), *closing, f"{button}: {notice.link}"]
     rich = [change, *facts, *closing]
-    parts = _Parts(
+    parts = Parts(
         text("account-mail.subject", change=change, site=notice.site_name),
         "\n\n".join(plain) + "\n",
         f'<!doctype html>\n<html lang="{language}" dir="{formats.direction(language)}">\n'
         + "".join(f"<p>{html.escape(line)}</p>\n" for line in rich)
-        + f"<p>{_anchor(notice.link, button)}</p>\n",
+        + f"<p>{anchor(notice.link, button)}</p>\n",
     )
-    return _message(notice, sender, parts, now=now)
+    return assemble(notice, sender, parts, now=now)
 
 
 def is_link(url: str) -> bool:
@@ -248,7 +254,7 @@ def is_link(url: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """A message's subject and its text, as plain text and as HTML."""
 
     subject: str
@@ -256,23 +262,42 @@ class _Parts:
     rich: str
 
 
-def _anchor(link: str, label: str) -> str:
+def unsubscribe_headers(link: str) -> list[tuple[str, str]]:
+    """Return the headers for unsubscribing with one click (RFC 8058).
+
+    Raises:
+        errors.BadInput: the link is not a web address.
+    """
+    check_link("unsubscribe", link)
+    return [
+        ("List-Unsubscribe", f"<{link}>"),
+        ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
+    ]
+
+
+def anchor(link: str, label: str) -> str:
     return f'<a href="{html.escape(link)}">{html.escape(label)}</a>'
 
 
-def _check_link(field: str, url: str) -> None:
+def check_link(field: str, url: str) -> None:
+    """Raise errors.BadInput if a message may not link to a URL."""
     if not is_link(url):
         raise errors.BadInput(field, "not-a-url")
 
 
-def _message(
-    about: Notice | ConfirmationLinkMail | LoginLinkMail | AccountNotice | TestMail,
+def assemble(
+    about: Addressed,
     sender: str,
-    parts: _Parts,
+    parts: Parts,
     more: Sequence[tuple[str, str]] = (),
     *,
     now: datetime,
 ) -> mime.MailMessage:
+    """Return a message with these parts, and with the headers `more`.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address.
+    """
     recipient = mail_addresses.check(about.recipient)
     digest = _digest(f"{about.event} {recipient}")
     headers = [
@@ -300,13 +325,17 @@ def _message_id(digest: str, sender: str) -> str:
 def _subject(notice: Notice) -> str:
     title = plain_words.line(notice.title)
     titled, untitled = _SUBJECTS[notice.about]
-    return t(titled if title else untitled, name=_name(notice), title=title)
+    return t(
+        titled if title else untitled,
+        name=shown_name(notice.name, is_account=notice.is_account),
+        title=title,
+    )
 
 
-def _name(notice: Notice) -> str:
-    """Return the author's name in a form that mail may show."""
-    name = plain_words.line(notice.name)
-    if not notice.is_account:
+def shown_name(name: str, *, is_account: bool) -> str:
+    """Return an author's name in a form that mail may show."""
+    name = plain_words.line(name)
+    if not is_account:
         try:
             # Check the name again, because removing characters may turn it into a reserved name.
             name = cleaning.clean_name(name)
@@ -315,14 +344,15 @@ def _name(notice: Notice) -> str:
     return name or t("mail.someone")
 
 
-def _excerpt(notice: Notice) -> str:
-    text = plain_words.words(notice.text).strip()
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [...]"
+def excerpt(text: str, most: int = MAX_TEXT) -> str:
+    """Return the beginning of a comment's text in a form that mail may show."""
+    text = plain_words.words(text).strip()
+    return text if len(text) <= most else f"{text[:most]} [...]"
 
 
 def _plain(notice: Notice) -> str:
-    opening = t("mail.wrote", name=_name(notice))
-    quoted = "\n".join(f"> {line}" for line in _excerpt(notice).split("\n"))
+    opening = t("mail.wrote", name=shown_name(notice.name, is_account=notice.is_account))
+    quoted = "\n".join(f"> {line}" for line in excerpt(notice.text).split("\n"))
     links = [t("mail.link", label=_offer(notice), link=notice.place)]
     if notice.unsubscribe is not None:
         links.append(t("mail.link", label=t("mail.unsubscribe"), link=notice.unsubscribe))
@@ -330,11 +360,13 @@ def _plain(notice: Notice) -> str:
 
 
 def _html(notice: Notice) -> str:
-    opening = html.escape(t("mail.wrote", name=_name(notice)))
-    quoted = html.escape(_excerpt(notice)).replace("\n", "<br>\n")
-    links = [_anchor(notice.place, _offer(notice))]
+    opening = html.escape(
+        t("mail.wrote", name=shown_name(notice.name, is_account=notice.is_account))
+    )
+    quoted = html.escape(excerpt(notice.text)).replace("\n", "<br>\n")
+    links = [anchor(notice.place, _offer(notice))]
     if notice.unsubscribe is not None:
-        links.append(_anchor(notice.unsubscribe, t("mail.unsubscribe")))
+        links.append(anchor(notice.unsubscribe, t("mail.unsubscribe")))
     return f"<!doctype html>\n<p>{opening}</p>\n<blockquote>{quoted}</blockquote>\n" + "".join(
         f"<p>{link}</p>\n" for link in links
     )

@@ -21,7 +21,8 @@ class SiteRow(schema.StoredRow):
     `levels` is 0 in rows from releases that did not store it. `reshaped` is true if `site rescheme`
     has set the scheme. The levels are then not compared with SORT_HASH_LEVELS. `deleted` is the
     time when an owner deleted the site, and None if it is not deleted. `erasing` is the time when
-    the erasure of the site's rows began (`site_erasure`).
+    the erasure of the site's rows began (`site_erasure`). `notices` contains choices of recipients
+    of mail, as JSON, and `digest` is the time when the next daily digest is due, or None.
     """
 
     origins = schema.texts()
@@ -45,6 +46,8 @@ class SiteRow(schema.StoredRow):
     alias = schema.text(default="")
     deleted = schema.time()
     erasing = schema.time(indexed=False)
+    notices = schema.text(default="")
+    digest = schema.time()
 
 
 class SiteAliasRow(schema.StoredRow):

@@ -9,7 +9,7 @@ from typing import Any
 from comments.domain import decoders, records, site_options
 from comments.domain.counters import counting
 from comments.domain.ids import sorthash
-from comments.domain.moderation import reasons
+from comments.domain.moderation import reasons, staff_notices
 from comments.store.models.comment_rows import CommentRow, SiteRow, ThreadRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,6 +84,7 @@ def site_record(row: SiteRow) -> records.Site:
         alias=row.alias or "",
         deleted=row.deleted,
         erasing=row.erasing,
+        notices=staff_notices.decode(row.notices or ""),
     )
 
 

@@ -17,7 +17,7 @@ from comments.accounts.oidc import oidc_client, popup_exchange, providers
 from comments.accounts.passwords import credentials, totp
 from comments.domain import records
 from comments.domain.crypto import encryption, secret_rotation
-from comments.domain.moderation import classifier_verdicts
+from comments.domain.moderation import classifier_verdicts, staff_notices
 from comments.events import safe_http
 from comments.moderation import decisions
 from comments.moderation.classifiers import registration, site_service
@@ -26,6 +26,7 @@ from comments.notifications import (
     moderation_links,  # fmt: skip
     subscriptions,
 )
+from comments.notifications.staff import staff_links
 from comments.sites import mail_server, site_settings, turnstile_settings
 from comments.store import transactions
 from comments.web.api.callers import api_tokens
@@ -241,6 +242,12 @@ def moderation_link(before: Service) -> Shown:
     return lambda service: service.client.get(f"/decisions?token={link}")
 
 
+def staff_link(before: Service) -> Shown:
+    who = staff_notices.StaffRecipient(BOSS, staff_notices.NoticeChoice.HELD)
+    link = staff_links.link("demo", who, secret=before.secret, now=now())
+    return lambda service: service.client.post(f"/notices/unsubscribe?token={link}")
+
+
 def proof(before: Service) -> Shown:
     site_settings.change("demo", guard={"proof_of_work": 10})
     proof = proof_solver.proof(before.client)
@@ -375,7 +382,7 @@ def is_accepted(answer: TestResponse | bool) -> bool:
 CARRIED: list[Use] = [
     guest_token, account_token, session, form, cursor, invitation, reset, second_factor,
     sign_in_by_address, sign_in_link, sign_in_code, popup_code, confirmation, form_token,
-    unsubscribing, moderation_link, proof, question, site_token, sender,
+    unsubscribing, staff_link, moderation_link, proof, question, site_token, sender,
 ]  # fmt: skip
 STORED: list[Use] = [
     second_factor, adviser_secret, turnstile_secret, mail_server_password, site_key,
@@ -387,6 +394,7 @@ CARRIED_BY_CLIENTS = [
     guest_token,
     cursor,
     moderation_link,
+    staff_link,
     proof,
     account_token,
     unsubscribing,

@@ -144,6 +144,7 @@ TRY = {
         ("settings", 0, 10),
         ("advisers", 0, 10),
         ("connections", 0, 10),
+        ("notifications", 0, 12),
         ("limits", 0, 10),
         ("imports", 0, 10),
         ("log", 0, 60),

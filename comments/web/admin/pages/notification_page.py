@@ -1,0 +1,142 @@
+"""Who of a site's staff gets mail about its comments (`staff_notices`).
+
+Moderators choose for themselves. Owners choose for everyone, and can add addresses of people
+without an account.
+"""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import flask
+import msgspec
+
+from comments import errors
+from comments.accounts import accounts
+from comments.domain import outcomes
+from comments.domain.moderation import roles, staff_notices
+from comments.domain.moderation.staff_notices import NoticeChoice, StaffRecipient
+from comments.notifications.staff import staff_mail
+from comments.sites import mail_server, notice_recipients
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode.parameters import Typed
+from comments.web.rendering import labels
+
+blueprint = site_visit.blueprint("notifications")
+
+
+class NoticeForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A choice for an account, by its author id; without `who`, for the address `email`."""
+
+    choice: NoticeChoice
+    hour: Typed = str(staff_notices.FIRST_HOUR)
+    who: Typed = ""
+    email: Typed = ""
+
+
+class TestForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The request for a test mail to the address of the caller's account."""
+
+
+class StaffRow(NamedTuple):
+    """A recipient as the page shows them: `name` is an account's name, or an address."""
+
+    who: str
+    name: str
+    has_address: bool
+    choice: NoticeChoice
+    hour: int
+
+
+@blueprint.get("/notifications")
+def show(site_id: str) -> flask.Response:
+    """Show the caller's choice and, to owners, those of everyone."""
+    visit = site_visit.enter(site_id)
+    query_strings.read(admin_queries.EmptyQuery)
+    return _page(visit)
+
+
+@blueprint.post("/notifications")
+def choose(site_id: str) -> flask.Response:
+    """Set what an account or an address gets."""
+    visit = site_visit.enter(site_id)
+    sent = forms.read(NoticeForm)
+    hour = admin_queries.number("hour", sent.hour, 2)
+    who = sent.who or sent.email.strip()
+    if not who:
+        raise errors.BadInput("email", "required")
+    if who != visit.account.author:
+        site_visit.enter(site_id, roles.Role.OWNER)
+    if "@" not in who:
+        _check_account(who, visit.site.id)
+    noted = site_visit.audit_entry(visit, "")
+    notice_recipients.choose(visit.site.id, who, sent.choice, hour=hour, noted=noted)
+    return site_visit.redirect_with_notice(visit, "notifications", "saved")
+
+
+@blueprint.post("/notifications/test")
+def test(site_id: str) -> flask.Response:
+    """Send a test mail to the caller's address, and show what the mail server answered."""
+    visit = site_visit.enter(site_id)
+    forms.read(TestForm)
+    address, now = _own_address(visit), datetime.now(UTC)
+    if not address:
+        raise errors.BadInput("email", "required")
+    outcome = staff_mail.send_test(site_visit.settings(), visit.site, address, now=now)
+    is_sent = outcome.end is outcomes.End.DELIVERED
+    key = "admin.notices-test-sent" if is_sent else "admin.notices-test-failed"
+    return _page(visit, said=labels.text(key, reason=outcome.reason))
+
+
+def _check_account(who: str, site: str) -> None:
+    """Raise errors.BadInput if an account cannot get mail about a site."""
+    account = accounts.get(who.removeprefix(accounts.AUTHOR))
+    if account is None or not account.may(roles.Right.MODERATE, site) or not account.address:
+        raise errors.BadInput(
+            "who", "unknown-value", allowed="accounts of the site with an address"
+        )
+
+
+def _own_address(visit: site_visit.Visit) -> str:
+    secret, now = site_visit.settings().secret, datetime.now(UTC)
+    return accounts.readable_address(visit.account, secret, now=now)
+
+
+def _page(visit: site_visit.Visit, said: str = "") -> flask.Response:
+    known = {recipient.who: recipient for recipient in visit.site.recipients}
+    own = visit.account
+    return site_visit.page(
+        "notifications.html",
+        visit,
+        own=_account_row(own, known),
+        address=_own_address(visit),
+        others=_other_rows(visit, known) if visit.is_owner else [],
+        sends_mail=mail_server.sends_mail(site_visit.settings()),
+        choices_of_notices=list(NoticeChoice),
+        hours=[(hour, f"{hour:02}:00") for hour in range(staff_notices.LAST_HOUR + 1)],
+        first_hour=staff_notices.FIRST_HOUR,
+        said=said,
+    )
+
+
+def _other_rows(visit: site_visit.Visit, known: dict[str, StaffRecipient]) -> list[StaffRow]:
+    """List the other accounts with a role on the site, and then the addresses."""
+    rows = [
+        _account_row(account, known)
+        for account in accounts.staff()
+        if account.id != visit.account.id and account.may(roles.Right.MODERATE, visit.site.id)
+    ]
+    return rows + [
+        StaffRow(recipient.who, recipient.who, True, recipient.choice, recipient.hour)  # noqa: FBT003 - it is one
+        for recipient in known.values()
+        if recipient.is_address
+    ]
+
+
+def _account_row(account: accounts.Account, known: dict[str, StaffRecipient]) -> StaffRow:
+    none = StaffRecipient(account.author, NoticeChoice.NONE)
+    choice = known.get(account.author, none)
+    return StaffRow(account.author, account.name, bool(account.address), choice.choice, choice.hour)
+
+
+site_visit.show_again(blueprint, show)
