@@ -62,6 +62,7 @@ from comments.web.sign_in import (
     login_code_page,
     login_window_page,
     moderation_window_page,
+    passkey_pages,
     provider_login,
 )
 
@@ -96,6 +97,7 @@ _BLUEPRINTS = (
     staff_notice_page.blueprint,
     home_page.blueprint,
     account_pages.blueprint,
+    passkey_pages.blueprint,
     provider_login.blueprint,
     login_code_page.blueprint,
     login_window_page.blueprint,

@@ -2,14 +2,15 @@
 
 Entry points: `accounts`, `security_log`, `invitations`, `sessions`, `moderation_sessions`,
 `email_login`, `reader_accounts`, `passwords.password_login` and, for providers, `oidc.login_flow`.
-Only this package writes Account, Identity, Session, ModerationSession, SecurityLog, Ticket,
-SiteKeys and Providers:
+Only this package writes Account, Identity, Session, ModerationSession, Passkey, SecurityLog,
+Ticket, SiteKeys and Providers:
 
     Account   name, sign-in name, encrypted address, password hash, encrypted authenticator secret,
               hashes of recovery codes, roles ("{role} {site}"), epoch
     Identity  "{provider}:{subject}" -> account
     Session   a child of its account: epoch, created, seen
     ModerationSession  a child of its account: site, origin, epoch, created, seen
+    Passkey   a child of its account: name, credential, public key, number of signatures
     SecurityLog  sign-ins and changes of an account, and who made them
     Ticket    a one-time token: purpose, content, expiry, the attempt that used it
     SiteKeys  the keys with which a site signs tokens for its readers

@@ -35,7 +35,11 @@ from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
-_BELOW = ("Session", "ModerationSession")  # Kinds whose rows are stored below their account
+_BELOW = (
+    "Session",
+    "ModerationSession",
+    "Passkey",
+)  # Kinds whose rows are stored below their account
 AUTHOR = author_ids.ACCOUNT  # The prefix of accounts' author ids
 _TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 
@@ -309,18 +313,23 @@ def end_sessions(account: str, cause: security_log.Cause) -> Account:
     return change(account, apply, cause, security_log.SecurityEvent.SESSIONS_ENDED)
 
 
+def keys_below(account: str, *kinds: str) -> list[schema.RowKey]:
+    """Return the keys of the rows of some kinds below an account."""
+    above = account_rows.account_key(account)
+    return [
+        schema.RowKey(kind, entity.key.path[-1].name, parent=above)
+        for kind in kinds
+        for entity in reads.fetch(reads.Query(kind, ancestor=above, keys_only=True))
+    ]
+
+
 def remove(account: str) -> bool:
     """Delete an account with all its rows. Return whether the account existed.
 
     The account's comments stay, with an author id that no longer has an account. `personal_data`
     erases the comments too.
     """
-    below = account_rows.account_key(account)
-    sessions = [
-        schema.RowKey(kind, entity.key.path[-1].name, parent=below)
-        for kind in _BELOW
-        for entity in reads.fetch(reads.Query(kind, ancestor=below, keys_only=True))
-    ]
+    below = keys_below(account, *_BELOW)
     first = identities.FIRST_OWNER.name("")
 
     def body() -> bool:
@@ -332,7 +341,7 @@ def remove(account: str) -> bool:
             # Keep the record that an owner existed: it makes all invitations for a first owner
             # invalid.
             *(account_rows.identity_key(name) for name in row.identities if name != first),
-            *sessions,
+            *below,
             account_rows.security_log_key(account),
         )
         transactions.apply(ownership.Writes(_OWNER, delete=gone))

@@ -56,6 +56,8 @@ class SecurityEvent(enum.StrEnum):
     AUTHENTICATOR_REMOVED = "authenticator-removed"
     RECOVERY_USED = "recovery-used"
     RECOVERY_RENEWED = "recovery-renewed"
+    PASSKEY_ADDED = "passkey-added"
+    PASSKEY_REMOVED = "passkey-removed"
     PROVIDER_LINKED = "provider-linked"
     PROVIDER_UNLINKED = "provider-unlinked"
     ROLES = "roles"

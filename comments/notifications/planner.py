@@ -28,8 +28,8 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from comments import config, errors, setting_values
-from comments.accounts import accounts, email_login
-from comments.accounts.links import invitations
+from comments.accounts import accounts
+from comments.accounts.links import email_login, invitations
 from comments.domain import records
 from comments.domain.outcomes import End
 from comments.domain.records import Status

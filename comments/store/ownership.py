@@ -40,6 +40,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Identity": "accounts",
     "Session": "accounts",
     "ModerationSession": "accounts",
+    "Passkey": "accounts",
     "SecurityLog": "accounts",
     "Ticket": "accounts",
     "SiteKeys": "accounts",

@@ -366,6 +366,7 @@ EXEMPT: Mapping[str, str] = {
     "Account": "`_leave_accounts` removes its roles, or deletes the account of a site's reader.",
     "Identity": "`_leave_accounts` deletes it with the account of a site's reader.",
     "Session": "Belongs to an account and names no site.",
+    "Passkey": "Belongs to an account and names no site.",
     "SecurityLog": "Belongs to an account and names no site.",
     "Providers": "`_leave_providers` removes the site from the only row.",
     "MailServer": "Belongs to the service, and names no site.",

@@ -275,7 +275,8 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     """Open every page with content. `Tab` also fails the test if a page violates its policy."""
     reply = say("a reply with `code` and a very-long-word-" + "x" * 300)
     with open_store.context():
-        account_holders.account("bob", OWNER)
+        bob = account_holders.account("bob", OWNER)
+        account_holders.account("cleo", moderator())
         now = account_holders.here()
         decisions.decide("demo", reply, Verb.SPAM, ADA, now=now, reason="why not")
         rule = rules.Rule("bets", rules.Action.HOLD, words=("casino*",))
@@ -287,7 +288,8 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     assert accessibility.complaints(page) == []
     sign_in(page, server)
     paths = [
-        "", "/health", "/account", "/mail", "/service", "/providers", f"/people/data?who={author}",
+        "", "/health", "/account", "/people", f"/people/account?id={bob.id}", "/mail", "/service",
+        "/providers", f"/people/data?who={author}",
         *(f"/sites/demo/{path}" for path in (
             "queue", "queue?status=any&q=text", f"comments/{reply}", "reported", "threads",
             "thread?thread=demo", "thread/stored?thread=demo", "authors", f"author?id={author}",

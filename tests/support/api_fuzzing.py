@@ -22,7 +22,7 @@ from werkzeug import serving
 
 from comments import app as apps
 from comments import config
-from comments.accounts import email_login
+from comments.accounts.links import email_login
 from comments.domain import records
 from comments.domain.counters import declared_counters
 from comments.domain.crypto import encryption

@@ -29,8 +29,8 @@ from werkzeug.test import TestResponse
 
 from comments import app as apps
 from comments import config
-from comments.accounts import accounts, email_login
-from comments.accounts.links import invitations, one_time_links
+from comments.accounts import accounts
+from comments.accounts.links import email_login, invitations, one_time_links
 from comments.domain import records
 from comments.domain.crypto import encryption
 from comments.domain.moderation import roles, staff_notices
@@ -382,6 +382,8 @@ ROWS = [
     Row("POST", "/admin/sign-in/provider", {}, 200, form={"provider": "acme"}),
     Row("POST", "/admin/welcome/provider", {}, 200, form={"token": "t", "provider": "acme"}),
     Row("POST", "/admin/sign-in/code", {}, 400, form={"token": "t" * 43, "code": "0"}),
+    Row("POST", "/admin/sign-in/passkey/options", {}, 200, form={}),
+    Row("POST", "/admin/sign-in/passkey", {}, 403, form={"answer": "{}"}),
     Row("POST", "/admin/account/provider", SIGNED_IN, 403,
         form={"current": PASSWORD, "provider": "acme"}),
     # No account is linked. The service refuses callers without permission before it looks up the
@@ -399,6 +401,12 @@ ROWS = [
     # No account has an authenticator.
     Row("POST", "/admin/account/recovery", dict.fromkeys(STAFF, 409), 403,
         form={"current": PASSWORD}),
+    Row("POST", "/admin/account/passkeys/options", dict.fromkeys(STAFF, 200), 403,
+        form={"current": PASSWORD}),
+    Row("POST", "/admin/account/passkeys", dict.fromkeys(STAFF, 403), 403,
+        form={"name": "Phone", "answer": "{}"}),
+    Row("POST", "/admin/account/passkeys/remove", dict.fromkeys(STAFF, 404), 403,
+        form={"current": PASSWORD, "id": "a"}),
     Row("POST", "/admin/account/moderation/end", ACTS, 403, form={"session": "a" * 26}),
     Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
 ]  # fmt: skip

@@ -253,6 +253,7 @@ MAKERS: dict[str, Callable[[str], Rows]] = {
         [(account_rows.identity_key(f"site/{site}:ann"), {"account": reader(site)})]
     ),
     "Session": _of_site(lambda site: account_rows.session_key(reader(site), "s")),
+    "Passkey": _of_site(lambda site: account_rows.passkey_key(reader(site), "p")),
     "SecurityLog": _of_site(lambda site: account_rows.security_log_key(reader(site)), due=NOW),
     "ModerationSession": lambda site: iter(
         [(account_rows.moderation_session_key(staff(site), "m"), {"site": site})]

@@ -18,8 +18,7 @@ from werkzeug.test import TestResponse
 
 from comments import app as apps
 from comments import config
-from comments.accounts import email_login
-from comments.accounts.links import invitations, one_time_links, typed_codes
+from comments.accounts.links import email_login, invitations, one_time_links, typed_codes
 from comments.domain import records
 from comments.domain.crypto import encryption
 from comments.limits.site_request import SiteRequest

@@ -332,6 +332,10 @@ def reset_password(
             events = _prove(row, reset, choice.code, secret, now)
             row.populate(password=hashed, reset="", epoch=fresh)
             security_log.append(reset.account, cause, SecurityEvent.PASSWORD, *events)
+            if reset.removes_second_factor:
+                # Somebody else may have added them.
+                keys = accounts.keys_below(reset.account, "Passkey")
+                transactions.apply(ownership.Writes(_OWNER, delete=tuple(keys)))
         session = f"{reset.account}.{made}"
         begun = sessions.begin_writes(session, row, secret, now=now)
         transactions.apply(used, begun, ownership.Writes(_OWNER, put=(row,)))

@@ -41,6 +41,8 @@ class LinkPurpose(enum.StrEnum):
     WINDOW_CODE = "voucher"
     CONFIRMATION = "confirmation"
     MODERATION = "moderation"
+    PASSKEY = "passkey"
+    NEW_PASSKEY = "new-passkey"
 
 
 class UnusedLink(NamedTuple):

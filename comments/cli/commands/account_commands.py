@@ -162,7 +162,7 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
     "--remove-second-factor",
     "removes",
     is_flag=True,
-    help="The link also removes the authenticator, for people who have lost that too.",
+    help="The link also removes the authenticator and passkeys, for people who have lost them.",
 )
 def _reset(login: str, url: str, *, removes: bool) -> None:
     """Create a password reset link. The link works once and expires after a day.

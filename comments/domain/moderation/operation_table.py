@@ -225,18 +225,21 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             _SELF,
             routes=(
                 "GET sign-in, GET welcome, GET reset, POST sign-in, POST sign-in/code, "
+                "POST sign-in/passkey/options, POST sign-in/passkey, "
                 "POST sign-in/provider, POST sign-out, POST sign-out/everywhere, POST welcome, "
                 "POST welcome/accept, POST welcome/provider, POST reset"
             ),
             reason=_LINKS,
         ),
         OperationRow(
-            "Change your password, authenticator, recovery codes, providers and sessions",
+            "Change your password, authenticator, recovery codes, passkeys, providers and sessions",
             _SELF,
             routes=(
                 "GET account, POST account/password, POST account/authenticator, "
                 "POST account/authenticator/remove, POST account/recovery, POST account/provider, "
-                "POST account/provider/remove, POST account/moderation/end"
+                "POST account/provider/remove, POST account/moderation/end, "
+                "POST account/passkeys/options, POST account/passkeys, "
+                "POST account/passkeys/remove"
             ),
             reason=_LINKS,
         ),

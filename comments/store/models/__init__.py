@@ -41,6 +41,7 @@ filters or orders by are indexed, because each indexed property costs an index r
     Account   key: 128 random bits, base32, lower case
     Identity  key: "{provider}:{subject}", see accounts/identities.py
     Session   key: digest of its token, below the account's key
+    Passkey   key: digest of the credential's id, below the account's key
     SecurityLog
               key: account id
     Ticket    key: digest of its token

@@ -59,6 +59,21 @@ class ModerationSessionRow(schema.StoredRow):
     seen = schema.time(indexed=False)
 
 
+class PasskeyRow(schema.StoredRow):
+    """A passkey of an account. `credential` and `public_key` are base64url; `party` is the host.
+
+    `sign_count` is the authenticator's number of signatures, or 0 if it does not count.
+    """
+
+    name = schema.text(required=True)
+    credential = schema.text(required=True)
+    public_key = schema.text(required=True)
+    sign_count = schema.integer(indexed=False, default=0)
+    party = schema.text(required=True)
+    created = schema.time(indexed=False)
+    used = schema.time(indexed=False)
+
+
 class SecurityLogRow(schema.StoredRow):
     """The security log of an account: its entries as JSON (`accounts/security_log`).
 
@@ -117,6 +132,10 @@ def session_key(account: str, name: str) -> schema.RowKey:
 
 def moderation_session_key(account: str, name: str) -> schema.RowKey:
     return schema.RowKey(ModerationSessionRow, name, parent=account_key(account))
+
+
+def passkey_key(account: str, name: str) -> schema.RowKey:
+    return schema.RowKey(PasskeyRow, name, parent=account_key(account))
 
 
 def security_log_key(account: str) -> schema.RowKey:

@@ -10,7 +10,8 @@ from typing import Annotated
 import flask
 import msgspec
 
-from comments.accounts import accounts, email_login, reader_accounts
+from comments.accounts import accounts, reader_accounts
+from comments.accounts.links import email_login
 from comments.accounts.oidc import popup_exchange, providers
 from comments.accounts.oidc.providers import OfferedProvider
 from comments.domain import records

@@ -4,7 +4,10 @@ from typing import Annotated
 
 import msgspec
 
+from comments.accounts import passkeys
 from comments.web.http.decode import parameters
+
+PasskeyAnswer = Annotated[str, msgspec.Meta(max_length=passkeys.LONGEST_ANSWER)]
 
 
 class SignIn(parameters.Request, frozen=True):
@@ -55,6 +58,25 @@ class NewAuthenticator(Confirmed, frozen=True):
 
     key: parameters.Typed
     code: parameters.Typed
+
+
+class NewPasskey(parameters.Request, frozen=True):
+    """The name of a new passkey, and what the authenticator answered, as JSON."""
+
+    name: parameters.Typed
+    answer: PasskeyAnswer
+
+
+class RemovedPasskey(Confirmed, frozen=True):
+    """The id of a passkey to remove."""
+
+    id: parameters.Typed
+
+
+class SignedChallenge(parameters.Request, frozen=True):
+    """What the authenticator answered to a sign-in, as JSON."""
+
+    answer: PasskeyAnswer
 
 
 class EndedSession(parameters.Request, frozen=True):

@@ -13,7 +13,7 @@ import flask
 import markupsafe
 
 from comments import errors
-from comments.accounts import accounts, moderation_sessions, security_log, sessions
+from comments.accounts import accounts, moderation_sessions, passkeys, security_log, sessions
 from comments.accounts.links import first_owner, invitations
 from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, recovery_codes, totp
@@ -35,7 +35,7 @@ def miss(rest: str) -> flask.Response:
 @blueprint.get("/sign-in")
 def ask_who() -> flask.Response:
     """Show the sign-in form."""
-    return signed_in.page("admin/sign_in.html", login="")
+    return sign_in_page()
 
 
 @blueprint.post("/sign-in")
@@ -47,8 +47,7 @@ def sign_in() -> flask.Response:
     try:
         session = password_login.sign_in(attempt, signed_in.cause())
     except password_login.Wrong as error:
-        text = labels.problem(error)
-        return signed_in.page("admin/sign_in.html", status=403, problem=text, login=sent.login)
+        return sign_in_page(labels.problem(error), status=403, login=sent.login)
     return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
@@ -191,6 +190,18 @@ def end_moderation() -> flask.Response:
     return signed_in.redirect_to("admin/account")
 
 
+def sign_in_page(problem: str = "", *, status: int = 200, login: str = "") -> flask.Response:
+    """Render the sign-in form; after an error, with the problem and the sent name."""
+    party = passkeys.relying_party(context.service_url())
+    return signed_in.page(
+        "admin/sign_in.html",
+        status=status,
+        problem=problem,
+        login=login,
+        passkeys=party is not None,
+    )
+
+
 def welcome_page(
     sent: account_forms.Accepted, problem: str = "", *, status: int = 200, field: str = ""
 ) -> flask.Response:
@@ -238,6 +249,8 @@ def account_page(
         ways=[provider for provider in known if provider.at_desk or provider.issuer in linked],
         linked=linked,
         moderating=moderation_sessions.of_account(account, now=datetime.now(UTC)),
+        passkeys=passkeys.list_passkeys(account.id),
+        may_add_passkeys=passkeys.relying_party(context.service_url()) is not None,
         log=security_entries.of(account.id),
     )
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.accounts import email_login
+from comments.accounts.links import email_login
 from comments.web.http import context
 from comments.web.http.decode import forms
 from comments.web.rendering import page_text

@@ -105,10 +105,19 @@ def require_account() -> accounts.Account:
     Raises:
         NotSignedIn: the request has no valid session.
     """
-    account = current_account()
-    if account is None:
+    return require_session().account
+
+
+def require_session() -> sessions.Session:
+    """Return the request's session.
+
+    Raises:
+        NotSignedIn: the request has no valid session.
+    """
+    session = _session()
+    if session is None:
         raise NotSignedIn
-    return account
+    return session
 
 
 def cause(by: str = "") -> security_log.Cause:

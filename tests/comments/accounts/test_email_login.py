@@ -13,8 +13,8 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import config, errors
-from comments.accounts import accounts, email_login, reader_accounts
-from comments.accounts.links import typed_codes
+from comments.accounts import accounts, reader_accounts
+from comments.accounts.links import email_login, typed_codes
 from comments.domain import records
 from comments.limits import login_mail_rush, post_limits, proof_policy
 from comments.sites import site_settings

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.accounts import accounts, security_log
+from comments.accounts import accounts, passkeys, security_log
 from comments.accounts.links import invitations
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
@@ -172,6 +172,7 @@ def _person_page(
         sites=sorted({*site_settings.names(), *(grant.site for grant in person.grants)}),
         service=roles.SERVICE,
         grant_text=_grant_text,
+        has_passkeys=bool(passkeys.list_passkeys(person.id)),
         log=security_entries.of(person.id),
     )
 
