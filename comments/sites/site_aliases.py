@@ -76,7 +76,7 @@ def rename(site_id: str, new: str, actor: records.Actor, *, now: datetime) -> re
             return site
         is_own = new == site_id or (alias is not None and alias.site == site_id)
         if not is_own and (other is not None or alias is not None):
-            raise errors.Conflict("site-exists", value=new)
+            raise errors.Conflict("site-exists", field="site", value=new)
         if not is_own:
             _check_number(site_id)
             made = comment_rows.SiteAliasRow(key=comment_rows.site_alias_key(new), site=site_id)

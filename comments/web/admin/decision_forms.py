@@ -116,7 +116,8 @@ def verbs_of(case: records.Case) -> list[Verb]:
 def apply_posted(visit: site_visit.Visit, here: str = "") -> FormResult | flask.Response | None:
     """Apply the decision in the current request's form.
 
-    For a GET, return None; if a script sent the request, return JSON.
+    For a GET, or to show the page after a refused form, return None; if a script sent the request,
+    return JSON.
 
     On the page of a single comment, `here` is the comment's id.
 
@@ -124,7 +125,7 @@ def apply_posted(visit: site_visit.Visit, here: str = "") -> FormResult | flask.
         errors.BadInput: a field of the form is not valid.
         errors.NotFound: none of the comments in the form exist on this site.
     """
-    if flask.request.method != "POST":
+    if flask.request.method != "POST" or "refused" in flask.g:
         return None
     order = read(forms.fields())
     if here and any(choice.id != here for choice in order.choices):

@@ -10,7 +10,6 @@ from comments.domain.moderation import roles
 from comments.sites import site_deletion
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, parameters, query_strings
-from comments.web.rendering import labels
 from comments.web.sign_in import account_pages, signed_in
 
 blueprint = site_visit.blueprint("deletion")
@@ -59,12 +58,11 @@ def _check(visit: site_visit.Visit, sent: admin_queries.DeletionForm) -> None:
 
 
 def _page(visit: site_visit.Visit, error: errors.FlatthreadError | None = None) -> flask.Response:
+    status = 200 if error is None else signed_in.refuse_form(error)
     made = site_visit.page(
         "delete.html",
         visit,
         days=site_deletion.TERM.days,
-        problem="" if error is None else labels.problem(error),
-        field=getattr(error, "field", "") or "current",
     )
-    made.status_code = 200 if error is None else signed_in.status_of(error)
+    made.status_code = status
     return made

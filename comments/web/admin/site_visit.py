@@ -15,8 +15,6 @@ from comments.events import audit_log
 from comments.moderation import review_queue
 from comments.sites import site_settings
 from comments.web.http import context
-from comments.web.http.decode import forms
-from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
 
 # The notices that any page can show at its top after a change (`redirect_with_notice`).
@@ -57,25 +55,23 @@ def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
     return Visit(account, site_settings.get(site_id))
 
 
-class Refusal(NamedTuple):
-    """Why a form was refused: the field and the sentence about it."""
-
-    field: str
-    said: str
-
-
 def show_again(blueprint: flask.Blueprint, view: Callable[..., flask.Response]) -> None:
     """Answer a refused form with its page, with the values that were sent and with the error."""
 
-    def refuse(error: errors.BadInput) -> flask.Response:
-        if flask.request.method != "POST" or "refused" in flask.g:
+    def refuse(error: errors.BadInput | errors.Conflict) -> flask.Response:
+        is_script = flask.request.accept_mimetypes.best == "application/json"
+        if flask.request.method != "POST" or is_script or "refused" in flask.g:
             return signed_in.refuse(error)
-        flask.g.refused = Refusal(error.field, labels.problem(error))
-        response = view(**(flask.request.view_args or {}))
-        response.status_code = signed_in.status_of(error)
+        status = signed_in.refuse_form(error)
+        try:
+            response = view(**(flask.request.view_args or {}))
+        except errors.CodedError:  # What the form is about is missing or not named.
+            return signed_in.refuse(error)
+        response.status_code = status
         return response
 
     blueprint.register_error_handler(errors.BadInput, refuse)
+    blueprint.register_error_handler(errors.Conflict, refuse)
 
 
 def page(template: str, visit: Visit, **values: object) -> flask.Response:
@@ -93,8 +89,6 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
         ],
         pending=review_queue.count_pending(visit.site.id),
         notices=NOTICES,
-        refused=flask.g.get("refused"),
-        kept=forms.fields() if "refused" in flask.g else {},
         # The parameters of the next page of a list, without the cursor.
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},
         **values,

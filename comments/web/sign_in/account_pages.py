@@ -121,10 +121,8 @@ def reset() -> flask.Response:
     try:
         session = invitations.reset_password(sent.token, choice, signed_in.cause())
     except (errors.BadInput, errors.TooMany) as error:
-        text = _problem_of_link(error)
-        return signed_in.page(
-            "admin/reset.html", status=signed_in.status_of(error), problem=text, sent=sent
-        )
+        status, text = signed_in.refuse_form(error), _problem_of_link(error)
+        return signed_in.page("admin/reset.html", status=status, problem=text, sent=sent)
     return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
 
 
@@ -157,7 +155,7 @@ def add_authenticator() -> flask.Response:
         recovery = recovery_codes.hash_all(codes)
         credentials.set_totp(account, sent.key, step, cause, recovery=recovery)
 
-    return _change_account(sent.current, change, codes)
+    return _change_account(sent.current, change, codes, sent.key)
 
 
 @blueprint.post("/account/recovery")
@@ -230,19 +228,22 @@ def offer_providers(blueprint: flask.Blueprint) -> None:
 
 
 def account_page(
-    account: accounts.Account, error: errors.FlatthreadError | None = None
+    account: accounts.Account, error: errors.FlatthreadError | None = None, key: str = ""
 ) -> flask.Response:
-    """Render the account page, with an error if there is one."""
-    key = totp.secret()
+    """Render the account page, with an error if there is one.
+
+    `key` is an authenticator's secret that the app may know already; without one, it is a new one.
+    """
+    if not key or getattr(error, "field", "") == "key":
+        key = totp.secret()
     login = account.login or account.name
     address = totp.address(key, service=labels.text("admin.service"), login=login)
     known = providers.every()
     linked = linking.issuers_of(account.id, tuple(provider.issuer for provider in known))
     return signed_in.page(
         "admin/account.html",
-        status=200 if error is None else signed_in.status_of(error),
+        status=200 if error is None else signed_in.refuse_form(error),
         account=account,
-        problem="" if error is None else labels.problem(error),
         key=key,
         address=address,
         code="" if account.has_totp else _qr_code(address),
@@ -265,7 +266,10 @@ def check_password(account: accounts.Account, password: str) -> None:
         password_login.Wrong: the password is wrong.
         errors.TooMany: there were too many attempts.
     """
-    password_login.confirm(account.id, password, signed_in.cause())
+    try:
+        password_login.confirm(account.id, password, signed_in.cause())
+    except password_login.Wrong:
+        raise password_login.Wrong(field="current") from None
 
 
 def confirm(account: accounts.Account, password: str) -> None:
@@ -279,7 +283,10 @@ def confirm(account: accounts.Account, password: str) -> None:
 
 
 def _change_account(
-    password: str, change: Callable[[str, security_log.Cause], None], codes: Sequence[str] = ()
+    password: str,
+    change: Callable[[str, security_log.Cause], None],
+    codes: Sequence[str] = (),
+    key: str = "",
 ) -> flask.Response:
     """Change the signed-in account, after checking its password. Attempts are rate-limited.
 
@@ -291,7 +298,7 @@ def _change_account(
         check_password(account, password)
         change(account.id, cause)
     except (errors.BadInput, password_login.Wrong) as error:
-        return account_page(account, error)
+        return account_page(account, error, key)
     return _renew_session(account.id, cause.now, codes)
 
 

@@ -31,7 +31,7 @@ Data about a request is stored only in `flask.g`, because everything else is sha
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import flask
@@ -184,9 +184,24 @@ def protect(blueprint: flask.Blueprint) -> None:
 
 
 def page(template: str, *, status: int = 200, **values: object) -> flask.Response:
-    """Render a page."""
-    made = flask.render_template(template, **values)
+    """Render a page, after a refused form with the error and the values that were sent."""
+    refused = flask.g.get("refused")
+    kept = forms.fields() if refused and flask.request.method == "POST" else {}
+    made = flask.render_template(template, **{"refused": refused, "kept": kept} | values)
     return flask.Response(made, status=status, content_type=_HTML)
+
+
+class Refusal(NamedTuple):
+    """Why a form was refused: the field, or "" for an error of the whole form, and the sentence."""
+
+    field: str
+    said: str
+
+
+def refuse_form(error: errors.FlatthreadError) -> int:
+    """Let the page that answers a form show why the form was refused, and return its status."""
+    flask.g.refused = Refusal(getattr(error, "field", ""), labels.problem(error))
+    return status_of(error)
 
 
 def redirect_to(where: str) -> flask.Response:

@@ -8,6 +8,7 @@ import flask
 from comments.moderation import bans, decisions
 from comments.moderation.policy import policy_changes
 from comments.web.admin import admin_queries, site_visit
+from comments.web.admin.pages import author_pages
 from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("bans")
@@ -43,6 +44,9 @@ def settle(site_id: str) -> flask.Response:
     return site_visit.redirect_with_notice(
         visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act]
     )
+
+
+site_visit.show_again(blueprint, author_pages.show)
 
 
 def _run_rounds(step: Callable[[], list[decisions.DecisionResult]]) -> None:

@@ -117,3 +117,6 @@ def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Resp
         said=said,
         made=made,
     )
+
+
+site_visit.show_again(blueprint, show)

@@ -21,7 +21,7 @@ from comments.domain.moderation import roles
 from comments.limits import rate_limits
 from comments.notifications.mail import compose, smtp
 from comments.sites import mail_server
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import admin_queries
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 from comments.web.http.decode.parameters import Typed
@@ -137,22 +137,16 @@ def _refuse(error: errors.FlatthreadError) -> flask.Response:
         account and account.may(roles.Right.MANAGE, roles.SERVICE)
     ):
         return signed_in.refuse(error)
-    field = "current" if isinstance(error, password_login.Wrong) else getattr(error, "field", "")
-    return _page(
-        refused=site_visit.Refusal(field, labels.problem(error)), status=signed_in.status_of(error)
-    )
+    return _page(status=signed_in.refuse_form(error))
 
 
 for _refused in (errors.BadInput, errors.Conflict, errors.TooMany, password_login.Wrong):
     blueprint.register_error_handler(_refused, _refuse)
 
 
-def _page(
-    *, said: str = "", refused: site_visit.Refusal | None = None, status: int = HTTPStatus.OK
-) -> flask.Response:
+def _page(*, said: str = "", status: int = HTTPStatus.OK) -> flask.Response:
     settings, account = context.settings(), signed_in.require_account()
     active = mail_server.apply(settings)
-    kept = {} if refused is None else forms.fields()
     address = ""
     with contextlib.suppress(errors.BadLink):  # It was encrypted with a SECRET that is lost.
         address = accounts.address_of(account, settings.secret, now=datetime.now(UTC))
@@ -168,7 +162,4 @@ def _page(
         has_password=account.has_password,
         securities=[*setting_values.Security],
         said=said,
-        refused=refused,
-        # Passwords are never sent back.
-        kept={name: text for name, text in kept.items() if name not in ("password", "current")},
     )

@@ -5,7 +5,7 @@ withdrawal of an invitation, with their own password: an abandoned session must 
 make somebody an owner. A link is shown once, in the response to the form that created it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import flask
@@ -47,7 +47,7 @@ def invite() -> flask.Response:
         now = datetime.now(UTC)
         token = invitations.invite(invitation, secret=_secret(), now=now)
     except _REFUSED as error:
-        return _list_page(error, sent)
+        return _list_page(error)
     is_mailed = bool(invitation.address) and mail_server.sends_mail(context.settings())
     if is_mailed:
         invitations.send(token, invitation.address, secret=_secret(), now=now)
@@ -145,18 +145,14 @@ def _known_site(site: str) -> str:
     return site if site == roles.SERVICE else site_settings.get(site).id
 
 
-def _list_page(
-    error: errors.FlatthreadError | None = None, sent: admin_queries.InvitationForm | None = None
-) -> flask.Response:
+def _list_page(error: errors.FlatthreadError | None = None) -> flask.Response:
     return signed_in.page(
         "admin/people.html",
-        status=200 if error is None else signed_in.status_of(error),
-        problem="" if error is None else labels.problem(error),
-        sent=sent,
+        status=200 if error is None else signed_in.refuse_form(error),
         people=accounts.staff(),
         pending=invitations.list_pending(secret=_secret(), now=datetime.now(UTC)),
-        sites=site_settings.names(),
-        service=roles.SERVICE,
+        sites=_site_choices(site_settings.names()),
+        roles=[roles.Role.MODERATOR, roles.Role.OWNER],
         grant_text=_grant_text,
     )
 
@@ -166,15 +162,20 @@ def _person_page(
 ) -> flask.Response:
     return signed_in.page(
         "admin/person.html",
-        status=200 if error is None else signed_in.status_of(error),
-        problem="" if error is None else labels.problem(error),
+        status=200 if error is None else signed_in.refuse_form(error),
         person=person,
-        sites=sorted({*site_settings.names(), *(grant.site for grant in person.grants)}),
-        service=roles.SERVICE,
+        sites=_site_choices({*site_settings.names(), *(grant.site for grant in person.grants)}),
+        roles=[roles.Role.MODERATOR, roles.Role.OWNER],
         grant_text=_grant_text,
         has_passkeys=bool(passkeys.list_passkeys(person.id)),
         log=security_entries.of(person.id),
     )
+
+
+def _site_choices(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the sites and, at the end, the whole service, each with its text."""
+    sites = [(name, name) for name in sorted(names) if name != roles.SERVICE]
+    return [*sites, (roles.SERVICE, labels.text("admin.people-service"))]
 
 
 def _link_page(path: str, token: str, kind: str, name: str = "") -> flask.Response:

@@ -115,8 +115,7 @@ def _page(
         everything = personal_data.export(author, secret=_secret(), now=datetime.now(UTC))
     return signed_in.page(
         "admin/person_data.html",
-        status=200 if error is None else signed_in.status_of(error),
-        problem="" if error is None else labels.problem(error),
+        status=200 if error is None else signed_in.refuse_form(error),
         said=said,
         who=who or author,
         email=email,

@@ -57,7 +57,7 @@ def add() -> flask.Response:
         _check(made)
         providers.add(made)
     except _REFUSED as error:
-        return _page(error=error, sent=sent)
+        return _page(error=error)
     return _page(said=labels.text("admin.providers-added", name=made.title))
 
 
@@ -97,19 +97,12 @@ def _require_owner() -> accounts.Account:
     return signed_in.require(roles.Role.OWNER, roles.SERVICE)
 
 
-def _page(
-    *,
-    said: str = "",
-    error: errors.FlatthreadError | None = None,
-    sent: admin_queries.ProviderForm | None = None,
-) -> flask.Response:
+def _page(*, said: str = "", error: errors.FlatthreadError | None = None) -> flask.Response:
     url = context.settings().public_url
     return signed_in.page(
         "admin/providers.html",
-        status=200 if error is None else signed_in.status_of(error),
-        problem="" if error is None else labels.problem(error),
+        status=200 if error is None else signed_in.refuse_form(error),
         said=said,
-        sent=sent,
         providers=providers.every(),
         redirect=f"{url}/{login_flow.RETURN}" if url else "",
         has_password=signed_in.require_account().has_password,

@@ -120,3 +120,6 @@ def _stored_thread(name: records.ThreadName) -> records.Thread:
     if row is None:
         raise errors.NotFound("thread", name.id)
     return row
+
+
+site_visit.show_again(blueprint, show)
