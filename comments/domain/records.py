@@ -128,7 +128,8 @@ class Site(msgspec.Struct, frozen=True):
     the e-mail addresses that are notified of pending comments. `has_providers` tells whether a
     provider is available to the site's readers. `deleted` and `erasing` are the times when the site
     was deleted and when the erasure of its rows began. `notices` contains the choices of recipients
-    who get other mail than that about held comments, or who have an account.
+    who get other mail than that about held comments, or who have an account. `copy_of` is set for a
+    staging copy, which sends no mail and no webhooks.
     """
 
     id: str
@@ -152,6 +153,7 @@ class Site(msgspec.Struct, frozen=True):
     deleted: datetime | None = None
     erasing: datetime | None = None
     notices: tuple[staff_notices.StaffRecipient, ...] = ()
+    copy_of: str = ""
 
     @property
     def recipients(self) -> tuple[staff_notices.StaffRecipient, ...]:

@@ -157,9 +157,13 @@ def add(
         errors.UnsafeAddress: the hook's address is not https or not public.
         errors.Unreachable: the address's host name does not resolve.
         errors.NotFound: the site does not exist.
-        errors.Conflict: the address is already registered, or the site has `MOST` hooks.
+        errors.Conflict: the address is already registered, the site has `MOST` hooks, or it is a
+            staging copy.
     """
     every(site)
+    row = reads.get(comment_rows.site_key(site))
+    if row is not None and row.copy_of:
+        raise errors.Conflict("site-copy")
     client.vet(made.url)
 
     def change(found: list[Registered]) -> list[Registered]:

@@ -101,7 +101,7 @@ def request_confirmation(
         errors.Overloaded: the store did not respond in time.
     """
     settings, now = request.settings, request.now
-    if not mail_server.sends_mail(settings):
+    if not mail_server.sends_mail_of(request.site, settings):
         raise errors.Conflict("no-mail")
     email = mail_addresses.check(email)
     if thread is not None and thread_info.get(thread) is None:

@@ -385,9 +385,9 @@ def _comment(event: str, status: str) -> records.Comment | None:
     """Return an event's comment if it still has the given status and a site, otherwise None."""
     row = reads.get(comment_rows.comment_key(event.partition(".")[0]))
     comment = None if row is None else conversion.comment_record(row)
-    if comment is None or comment.status != status:
+    if comment is None or comment.status != status or not site_settings.is_active(comment.site):
         return None
-    return comment if site_settings.is_active(comment.site) else None
+    return None if site_settings.get(comment.site).copy_of else comment
 
 
 def _answered_author(comment: records.Comment) -> str:

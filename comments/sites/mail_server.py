@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from comments import config, errors, setting_values
-from comments.domain import decoders
+from comments.domain import decoders, records
 from comments.domain.crypto import encryption
 from comments.domain.text.addresses import host_names, mail_addresses
 from comments.store import ownership, reads, transactions
@@ -74,6 +74,11 @@ def apply(settings: config.Settings) -> config.Settings:
 def sends_mail(settings: config.Settings) -> bool:
     """Return whether the service has a mail server, from the environment or stored."""
     return settings.sends_mail or _COPIES.get().get(_NAME) is not None
+
+
+def sends_mail_of(site: records.Site, settings: config.Settings) -> bool:
+    """Return whether the service sends mail of a site; a staging copy sends none."""
+    return not site.copy_of and sends_mail(settings)
 
 
 def get() -> MailServer | None:

@@ -468,6 +468,9 @@ ROWS += [
     Row("POST", f"{DESK}/settings/options", {**SETTLE, "moderator": 403}, 403,
         form={"votes": "on", "website": "on", "guests": "on", "moderation": "on", "live": "60"}),
     # The site has this name already.
+    # The origin is malformed; nothing is added.
+    Row("POST", f"{DESK}/settings/copy", {**SETTLE, "moderator": 403, "owner": 400}, 403,
+        form={"copy_name": "demo-staging", "origin": "ftp://x"}),
     Row("POST", f"{DESK}/settings/rename", {**SETTLE, "moderator": 403}, 403,
         form={"short_name": "demo"}),
     Row("POST", f"{DESK}/settings/origin", {**SETTLE, "moderator": 403}, 403,

@@ -76,7 +76,7 @@ def ask(
         errors.TooMany: the network made too many requests.
         errors.Overloaded: the store did not answer in time.
     """
-    if not mail_server.sends_mail(settings):
+    if not mail_server.sends_mail_of(site, settings):
         raise errors.Conflict("no-mail")
     secret, key = settings.secret, one_time_links.new_token()
     identity = identities.of_address(email)

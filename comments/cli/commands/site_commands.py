@@ -13,6 +13,7 @@ from comments.domain.ids import site_ids
 from comments.domain.languages import error_texts
 from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
+from comments.moderation.policy import site_copy
 from comments.sites import site_aliases, site_deletion, site_settings, site_setup
 from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
@@ -99,6 +100,24 @@ def _rename_site(site_id: str, new: str) -> None:
     website, now = console.site(site_id), datetime.now(UTC)
     site_aliases.rename(website.id, new, moderation_commands.ACTOR, now=now)
     click.echo(f"{website.id} is now {new}. Snippets with its earlier ids still work.")
+
+
+@site.command("copy")
+@click.argument("site_id", metavar="SITE")
+@click.argument("new", metavar="NEW-ID", callback=_checked_id)
+@click.option(
+    "--origin", "origins", multiple=True, required=True, callback=_checked_origins,
+    help="Origin of the copy's pages.",
+)  # fmt: skip
+def _copy_site(site_id: str, new: str, origins: tuple[str, ...]) -> None:
+    """Make a staging copy of a website, with its settings and rules.
+
+    The copy has no comments, people, keys, webhooks or classifiers of the website, and sends no
+    mail and no webhooks. `export SITE` and `import` bring comments into it.
+    """
+    website, now = console.site(site_id), datetime.now(UTC)
+    made = site_copy.copy(website.id, new, origins, moderation_commands.ACTOR, now=now)
+    click.echo(f"Added {made.id}, a staging copy of {website.id} ({', '.join(made.origins)}).")
 
 
 @site.command("delete")

@@ -194,7 +194,11 @@ def _vet(client: safe_http.HttpClient, url: str) -> None:
 
 
 def _set_classifier(site: str, name: str, change: policy_changes.ClassifierChange, by: By) -> None:
-    every(site)  # Raises an error if the site does not exist
+    row = reads.get(comment_rows.site_key(site)) if site else None
+    if row is None:
+        raise errors.NotFound("site", site)
+    if row.copy_of:
+        raise errors.Conflict("site-copy")
     policy_changes.set_classifier(site, name, change, by.actor, now=by.now, reason=by.reason)
 
 

@@ -98,6 +98,8 @@ class StaffMailer:
         if not site_settings.is_active(job.site):
             return
         site = site_settings.get(job.site)
+        if site.copy_of:
+            return
         recipient = next(
             (recipient for recipient in site.recipients if recipient.mark == job.mark), None
         )
@@ -174,7 +176,7 @@ def send_test(
         errors.TooMany: the address got `PER_ADDRESS` test mails within an hour.
     """
     settings = mail_server.apply(settings)
-    if settings.smtp is None:
+    if settings.smtp is None or site.copy_of:
         raise errors.Conflict("no-mail")
     made = compose.TestMail(secrets.token_hex(16), mail_addresses.check(address), site.name)
     message = compose.test_message(made, settings.mail_from, now=now)

@@ -23,6 +23,7 @@ class SiteRow(schema.StoredRow):
     time when an owner deleted the site, and None if it is not deleted. `erasing` is the time when
     the erasure of the site's rows began (`site_erasure`). `notices` contains choices of recipients
     of mail, as JSON, and `digest` is the time when the next daily digest is due, or None.
+    `copy_of` is the id of the site of which this site is a staging copy, or "".
     """
 
     origins = schema.texts()
@@ -48,6 +49,7 @@ class SiteRow(schema.StoredRow):
     erasing = schema.time(indexed=False)
     notices = schema.text(default="")
     digest = schema.time()
+    copy_of = schema.text(default="")
 
 
 class SiteAliasRow(schema.StoredRow):

@@ -85,6 +85,7 @@ def site_record(row: SiteRow) -> records.Site:
         deleted=row.deleted,
         erasing=row.erasing,
         notices=staff_notices.decode(row.notices or ""),
+        copy_of=row.copy_of or "",
     )
 
 

@@ -441,6 +441,13 @@ class RenameForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     short_name: Typed
 
 
+class SiteCopyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The id of a staging copy, and the origins of its pages."""
+
+    copy_name: Typed
+    origin: TextLine
+
+
 class DeletionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The id of the site to delete, and the password again. Accounts without one send none."""
 

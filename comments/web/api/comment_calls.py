@@ -206,9 +206,10 @@ def list_replies(comment_id: str) -> flask.Response:
 @blueprint.get("/sites/<site:site_id>/subscription")
 def offer_mail(site_id: str) -> flask.Response:
     """Tell whether this service sends mail."""
-    site_settings.get(site_id)
+    site = site_settings.get(site_id)
     query_strings.read(parameters.NoQuery)
-    return responses.fresh(comment_shapes.MailOffer(mail_server.sends_mail(context.settings())))
+    sends_mail = mail_server.sends_mail_of(site, context.settings())
+    return responses.fresh(comment_shapes.MailOffer(sends_mail))
 
 
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])

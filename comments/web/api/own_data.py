@@ -143,7 +143,7 @@ def offer_entry(site_id: str) -> flask.Response:
     offered = providers.of_site(site.id) if settings.public_url else ()
     shown = [OfferedProvider(provider.name, provider.title) for provider in offered]
     url = f"{settings.public_url}/sign-in/sites/{site.id}" if offered else ""
-    return responses.fresh(EntryOffer(mail_server.sends_mail(settings), shown, url))
+    return responses.fresh(EntryOffer(mail_server.sends_mail_of(site, settings), shown, url))
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in")

@@ -279,7 +279,7 @@ def _page_answer(
     request.environ[context.SITE] = site.id
     # Tell the response cache what the response depends on, if that is known.
     if shape.members and isinstance(source, page_source.PageSource) and source.lasts:
-        thread = source.name, source.lasts, shape.order, shape.members, _service()
+        thread = source.name, source.lasts, shape.order, shape.members, _service(site)
         place = key, content_coding.preferred_coding(request.accept_encodings)
         request.environ[BASIS] = Basis(site, *thread, place, tag())
     if site.cdn_seconds:
@@ -291,13 +291,15 @@ def _page_answer(
     return response
 
 
-def _service() -> page_members.Service:
+def _service(site: records.Site) -> page_members.Service:
     settings = context.settings()
-    return page_members.Service(mail_server.sends_mail(settings), bool(settings.public_url))
+    return page_members.Service(
+        mail_server.sends_mail_of(site, settings), bool(settings.public_url)
+    )
 
 
 def _members(site: records.Site, name: records.ThreadName, order: str) -> bytes:
-    return page_members.of(site, name, order, _service())
+    return page_members.of(site, name, order, _service(site))
 
 
 def _age(site: records.Site) -> float:

@@ -8,10 +8,11 @@ import flask
 from comments.accounts import moderation_sessions
 from comments.domain import records, site_options
 from comments.domain.moderation import roles
-from comments.moderation.policy import policy_changes, rulebook
+from comments.moderation.policy import policy_changes, rulebook, site_copy
 from comments.sites import site_aliases, site_settings, site_setup
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
+from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("settings")
 
@@ -32,6 +33,7 @@ def show(site_id: str) -> flask.Response:
         longest_cdn=site_settings.LONGEST_CDN,
         longest_freshness=site_settings.LONGEST_FRESHNESS,
         limits=site_options,
+        may_copy=visit.account.may(roles.Right.MANAGE, roles.SERVICE),
     )
 
 
@@ -86,6 +88,18 @@ def rename(site_id: str) -> flask.Response:
     new, now = sent.short_name.strip(), datetime.now(UTC)
     site_aliases.rename(visit.site.id, new, visit.account.actor, now=now)
     return site_visit.redirect_with_notice(visit, "settings", "saved-name")
+
+
+@blueprint.post("/settings/copy")
+def copy(site_id: str) -> flask.Response:
+    """Make a staging copy of the site."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    signed_in.require(roles.Role.OWNER, roles.SERVICE)
+    sent, now = forms.read(admin_queries.SiteCopyForm), datetime.now(UTC)
+    origins = admin_queries.several(sent.origin)
+    new, actor = sent.copy_name.strip(), visit.account.actor
+    made = site_copy.copy(visit.site.id, new, origins, actor, now=now)
+    return signed_in.redirect_to(f"admin/sites/{made.id}/settings")
 
 
 @blueprint.post("/settings/origin")
