@@ -15,6 +15,7 @@ from comments.accounts.links import first_owner, invitations
 from comments.accounts.passwords import credentials
 from comments.cli import console
 from comments.domain.moderation import roles
+from comments.sites import mail_server
 from comments.store.folder import server_address
 
 _HERE = "http://127.0.0.1:8080/"  # The default address of `flatthread serve`.
@@ -221,7 +222,7 @@ def _cause() -> "security_log.Cause":
         "",
         settings.secret,
         datetime.now(UTC),
-        sends_mail=settings.sends_mail,
+        sends_mail=mail_server.sends_mail(settings),
     )
 
 

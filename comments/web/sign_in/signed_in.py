@@ -42,6 +42,7 @@ from comments.accounts import accounts, security_log, sessions
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import catalogue
 from comments.domain.moderation import roles
+from comments.sites import mail_server
 from comments.web.http import context, problems
 from comments.web.http.decode import forms
 from comments.web.rendering import labels
@@ -132,7 +133,7 @@ def cause(by: str = "") -> security_log.Cause:
         secret=settings.secret,
         now=datetime.now(UTC),
         language=languages.best_match(catalogue.languages()) or catalogue.ENGLISH.language,
-        sends_mail=settings.sends_mail,
+        sends_mail=mail_server.sends_mail(settings),
     )
 
 
