@@ -445,6 +445,7 @@ ROWS += [
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
     Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
+    Row("GET", f"{DESK}/thread/followers", AT_DESK, 303, query=T),
     Row("GET", f"{DESK}/thread/stored", {**AT_DESK, "moderator": 403}, 303, query=T),
     Row("POST", f"{DESK}/thread/stored", {**DECIDE, "moderator": 403}, 403, form={"act": "check"},
         query=T),
@@ -499,6 +500,7 @@ ROWS += [
     # There is no such webhook, but callers without permission must not learn this.
     Row("POST", f"{DESK}/connections/change", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "id": "x"}),
+    Row("GET", f"{DESK}/audiences", {**AT_DESK, "moderator": 403}, 303, query={"every": "site"}),
     Row("GET", f"{DESK}/counters", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/counters", {**DECIDE, "moderator": 403}, 403,
         form={"act": "cost", "name": "all"}),

@@ -1,16 +1,15 @@
 """Count and list audiences: `stats audience`, which `statistics_commands` adds to `stats`."""
 
-import re
 from typing import BinaryIO
 
 import click
 
+from comments import errors
 from comments.cli import console
 from comments.domain.counters import audiences
 from comments.domain.text import tables
 from comments.tree.counters import audience_scan, statistics
 
-_PERIOD = re.compile(r"\A(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)
 _NAME = "audience"  # The name of the audience that the options describe.
 _forms = click.Choice([form.value for form in tables.TableFormat])
 
@@ -23,19 +22,10 @@ class _Source(click.ParamType[dict[str, object]]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, object]:
-        kind, colon, name = value.partition(":")
-        if kind == "thread" and name:
-            return {"thread": name}
-        # Neither categories nor "site" contain "@".
-        match = _PERIOD.fullmatch(value)
-        rest, since, until = match.groups() if match else (value, None, None)
-        kind, colon, name = rest.partition(":")
-        period = {"since": since, "until": until or since} if since else {}
-        if kind == "category" and name:
-            return {"category": name, **period}
-        if kind != "site" or colon:
+        try:
+            return audiences.source_form(value)
+        except errors.BadInput:
             self.fail(f"{value!r} is not category:NAME, thread:ID or site.", param, ctx)
-        return {"site": True, **period}
 
 
 @console.command("audience", console.SITE)

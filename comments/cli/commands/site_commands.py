@@ -10,11 +10,11 @@ from comments.cli import console
 from comments.cli.commands import moderation_commands
 from comments.domain import records, site_options
 from comments.domain.ids import site_ids
-from comments.domain.languages import error_texts
+from comments.domain.languages import catalogue, error_texts
 from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
 from comments.moderation.policy import site_copy
-from comments.sites import site_aliases, site_deletion, site_settings, site_setup
+from comments.sites import page_check, site_aliases, site_deletion, site_settings, site_setup
 from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
 
@@ -84,6 +84,25 @@ def _show_site(site_id: str) -> None:
         click.echo(f"allowed\t{origin}")
     for visit in site_setup.get(website.id).wrong_of(website, now=now):
         click.echo(f"not allowed\t{visit.origin}\t{visit.seen:%Y-%m-%d %H:%M} UTC")
+
+
+@site.command("check", console.SITE)
+@click.argument("url", metavar="URL")
+def _check_page(site_id: str, url: str) -> None:
+    """Request a page of a website, and say why it does not show comments.
+
+    Exit with 1 if there is a fault. URL may be the path of a page of the website's first origin.
+    """
+    website, service = console.site(site_id), console.settings().public_url
+    if not service:
+        raise click.ClickException("Set PUBLIC_URL to the address of this service.")
+    findings = page_check.findings(url, website, service)
+    for finding in findings:
+        key = f"admin.fault-{finding.fault}"
+        click.echo(catalogue.ENGLISH.text(key, value=finding.value, service=service))
+    if findings:
+        raise click.exceptions.Exit(1)
+    click.echo(catalogue.ENGLISH.text("admin.start-sound"))
 
 
 _yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

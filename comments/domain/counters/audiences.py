@@ -39,6 +39,7 @@ LONGEST_PERIOD = 366  # In days; limited because each day of a period is a range
 LONGEST_NAME = 100  # In characters
 FIELD = "audiences"
 
+_PERIOD = re.compile(r"\A(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)
 _MASKS = 4096  # Maximum number of results that a question caches
 # The place of a value that msgspec refuses: "... - at `$.active.any[0].since`".
 _PLACE = re.compile(r"`\$([^`]*)`$")
@@ -108,6 +109,30 @@ def _holds(part: Part, mask: int) -> bool:
         and (not part.some or any(_holds(inner, mask) for inner in part.some))
         and not any(_holds(inner, mask) for inner in part.but)
     )
+
+
+def source_form(text: str) -> dict[str, object]:
+    """Convert a source as people type it to its JSON form.
+
+    The text is "category:NAME", "thread:ID" or "site". A category and the site can have a period:
+    "site@2026-01-31" or "category:sport@2026-01-01..2026-01-31".
+
+    Raises:
+        errors.BadInput: the text has a different form.
+    """
+    kind, _, name = text.partition(":")
+    if kind == "thread" and name:
+        return {"thread": name}
+    # Neither categories nor "site" contain "@".
+    match = _PERIOD.fullmatch(text)
+    rest, since, until = match.groups() if match else (text, None, None)
+    kind, colon, name = rest.partition(":")
+    period = {"since": since, "until": until or since} if since else {}
+    if kind == "category" and name:
+        return {"category": name, **period}
+    if kind != "site" or colon:
+        raise errors.BadInput(FIELD, "bad-source", value=text)
+    return {"site": True, **period}
 
 
 def question(forms: Mapping[str, object]) -> Question:

@@ -37,7 +37,6 @@ class OperationRow(NamedTuple):
 _MODERATOR, _SITE, _SERVICE, _OPERATOR, _SELF = Audience
 _FILES = "It needs the files of the machine or a stopped service."
 _LINKS = "It needs a link or a browser."
-_HERE = "The console does not offer it yet."
 
 SECTIONS: dict[str, tuple[OperationRow, ...]] = {
     "Websites": (
@@ -49,12 +48,7 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             routes="GET SITE/start, GET SITE/start/state, POST SITE/start/done",
             reason="The steps lead through the pages of the console.",
         ),
-        OperationRow(
-            "Check a page of the website",
-            _SITE,
-            routes="POST SITE/start/check",
-            reason="The command line does not offer it yet.",
-        ),
+        OperationRow("Check a page of the website", _SITE, "site check", "POST SITE/start/check"),
         OperationRow("Show the settings", _SITE, "site show", "GET SITE/settings"),
         OperationRow(
             "Change the settings",
@@ -120,7 +114,10 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST SITE/thread/title",
         ),
         OperationRow(
-            "Count and list a thread's followers", _SITE, "thread followers", reason=_HERE
+            "Count the followers of a thread, and list those who agreed",
+            _MODERATOR,
+            "thread followers",
+            "GET SITE/thread/followers",
         ),
         OperationRow(
             "Check a thread, repair it, or rebuild its pages",
@@ -317,7 +314,9 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "stats pages, stats people, stats hours",
             "GET SITE/statistics, GET SITE/statistics/<table>.csv",
         ),
-        OperationRow("Count the commenters of an audience", _SITE, "stats audience", reason=_HERE),
+        OperationRow(
+            "Count the commenters of an audience", _SITE, "stats audience", "GET SITE/audiences"
+        ),
         OperationRow(
             "Show the declared counters and their numbers",
             _SITE,

@@ -423,6 +423,14 @@ class CounterRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     name: Typed
 
 
+class AudienceCountQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An audience: sources that are separated by commas."""
+
+    every: Typed = ""
+    some: Typed = ""
+    but: Typed = ""
+
+
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A website to add: the addresses of its pages, separated by spaces, and its id.
 

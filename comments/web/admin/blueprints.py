@@ -15,6 +15,7 @@ per page does not grow with the site (`review_queue`, `thread_list`).
 
 from comments.web.admin import deletion_page
 from comments.web.admin.pages import (
+    audience_page,
     audit_log_page,
     author_pages,
     ban_page,
@@ -22,6 +23,7 @@ from comments.web.admin.pages import (
     comment_page,
     connection_page,
     counter_page,
+    follower_page,
     health_page,
     limit_page,
     mail_page,
@@ -49,6 +51,7 @@ BLUEPRINTS = (
     ban_page.blueprint,
     thread_list_page.blueprint,
     stored_page.blueprint,
+    follower_page.blueprint,
     rule_page.blueprint,
     settings_page.blueprint,
     deletion_page.blueprint,
@@ -63,6 +66,7 @@ BLUEPRINTS = (
     export_page.blueprint,
     statistics_page.blueprint,
     counter_page.blueprint,
+    audience_page.blueprint,
     audit_log_page.blueprint,
     health_page.blueprint,
     service_settings_page.blueprint,

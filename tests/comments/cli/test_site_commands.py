@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 import flask
 import pytest
 
+from comments import app as apps
 from comments import config
 from comments.domain import records, site_options
 from comments.domain.ids import sorthash
-from comments.sites import site_settings, site_setup
+from comments.sites import page_check, site_settings, site_setup
 from comments.store import connection
 from comments.tree.lists import ordered_query
 from tests.comments.cli.conftest import Runner
+from tests.support import loopback_servers
 from tests.support.threads import sample_threads
 
 NAME = records.ThreadName("demo", "page")
@@ -42,6 +44,30 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: connection.Store
     assert site_settings.get("blog").cdn_seconds == 5
     run("site", "set", "blog", "--category", "", "--query-key", "")
     assert (site_settings.get("blog").categories, site_settings.get("blog").query_keys) == ((), ())
+
+
+def test_a_page_is_checked_as_in_the_console(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    unset = run("site", "check", "demo", "/post")
+    assert (unset.exit_code, "Set PUBLIC_URL" in unset.output) == (1, True)
+    settings = config.Settings(secret="s" * 32, public_url="https://comments.example")
+    run = Runner(apps.create_app(settings, store))
+    with loopback_servers.receiver(certificate="blog.example") as page:
+        page_check.OUTBOUND.put(store, loopback_servers.client(page.port))
+        origin = f"https://blog.example:{page.port}"
+        site_settings.change("demo", origins=[origin])
+        page.answer = b"<p>no script</p>"
+        wrong = run("site", "check", "demo", "/post")
+        assert wrong.exit_code == 1
+        assert wrong.output.startswith("The page does not contain the script.")
+        page.answer = (
+            b'<div id="flatthread" data-site="demo"></div>'
+            b'<script src="https://comments.example/widget/flatthread.js"></script>'
+        )
+        sound = run("site", "check", "demo", f"{origin}/post")
+        assert (sound.exit_code, sound.output.count("\n")) == (0, 1)
+    assert run("site", "check", "demo", "").exit_code == 1
 
 
 def test_the_options_of_a_site_are_changed(

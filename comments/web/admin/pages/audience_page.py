@@ -1,0 +1,59 @@
+"""The number of distinct commenters in a combination of sources, for a site's owners.
+
+The page counts the same as the command `stats audience`, but one scan reads at most `_MOST` rows.
+"""
+
+import flask
+
+from comments import errors
+from comments.domain import records
+from comments.domain.counters import audiences
+from comments.domain.ids import thread_ids
+from comments.domain.moderation import roles
+from comments.tree.counters import audience_scan
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import query_strings
+from comments.web.rendering import labels
+from comments.web.sign_in import signed_in
+
+blueprint = site_visit.blueprint("audiences")
+
+_MOST = 50_000  # Maximum number of rows; scanning them takes about half a second
+_NAME = "audience"  # The only audience of the question
+
+
+@blueprint.get("/audiences")
+def show(site_id: str) -> flask.Response:
+    """Show the form and, if it names sources, the number of commenters."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query = query_strings.read(admin_queries.AudienceCountQuery)
+    if not (query.every or query.some or query.but):
+        return site_visit.page("audiences.html", visit, query=query, count=None, problem="")
+    try:
+        (counted,) = audience_scan.count(visit.site.id, _question(visit.site, query), most=_MOST)
+    except errors.BadInput as error:
+        response = site_visit.page(
+            "audiences.html", visit, query=query, count=None, problem=labels.problem(error)
+        )
+        response.status_code = signed_in.status_of(error)
+        return response
+    return site_visit.page(
+        "audiences.html", visit, query=query, count=counted.commenters, problem=""
+    )
+
+
+def _question(site: records.Site, query: admin_queries.AudienceCountQuery) -> audiences.Question:
+    if not (query.every or query.some):
+        raise errors.BadInput("every", "required")
+    given = {"all": query.every, "any": query.some, "but": query.but}
+    forms = {
+        name: [_form(site, source) for source in admin_queries.phrases(line)]
+        for name, line in given.items()
+    }
+    return audiences.question({_NAME: forms})
+
+
+def _form(site: records.Site, source: str) -> dict[str, object]:
+    form = audiences.source_form(source)
+    thread = str(form.get("thread", ""))
+    return {"thread": thread_ids.page_id(thread, site)} if "://" in thread else form
