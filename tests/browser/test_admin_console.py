@@ -11,6 +11,7 @@ from comments.domain.records import Policy, Verb
 from comments.events import dispatcher
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes, rules
+from comments.sites import site_settings
 from comments.store import connection
 from comments.transfer import imported_file
 from comments.transfer.importing import running_import
@@ -21,11 +22,13 @@ from tests.support import stored_state
 from tests.support.html import accessibility
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, moderator
+from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.browser
 
 ADA = records.Actor("cli", "Ada")
-PHONE = {"width": 360, "height": 740}
+LAPTOP: playwright.ViewportSize = {"width": 1280, "height": 800}
+PHONE: playwright.ViewportSize = {"width": 360, "height": 740}
 
 
 @pytest.fixture
@@ -269,6 +272,19 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
     assert statuses(open_store, held) == ["pending", "pending", "pending", "approved"]
 
 
+def check_look(page: playwright.Page, path: str) -> None:
+    """Check the accessibility and width of a page, in light and dark, on a laptop and a phone."""
+    for size in (LAPTOP, PHONE):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme="light")
+        assert accessibility.complaints(page) == [], path
+        page.emulate_media(color_scheme="dark")
+        assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
+        assert max(heads, default=0) < 80, path  # Pixels, which is only a few lines
+
+
 def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store, say: Say
 ) -> None:
@@ -300,13 +316,67 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     ]  # fmt: skip
     for path in paths:
         page.goto(f"{server}/admin{path}")
-        page.emulate_media(color_scheme="light")
-        assert accessibility.complaints(page) == [], path
-        page.emulate_media(color_scheme="dark")
-        assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
-        heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
-        assert max(heads, default=0) < 80, path  # Pixels, which is only a few lines
+        check_look(page, path)
+
+
+def test_every_page_of_a_new_site_is_accessible(
+    server: str, open_tab: OpenTab, site: records.Site, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+        now = account_holders.here()
+        scheme = sample_threads.SETTINGS.scheme
+        site_settings.add("new", ["https://new.example"], scheme=scheme, now=now)
+    page = open_tab(f"{server}/admin/sign-in").page
+    sign_in(page, server)
+    for path in (
+        "start", "queue", "queue?status=any&q=text", "reported", "threads", "authors", "statistics",
+        "log", "rules", "imports", "connections", "counters", "sign-in",
+    ):  # fmt: skip
+        page.goto(f"{server}/admin/sites/new/{path}")
+        check_look(page, path)
+
+
+# Pages, and a field of each that refuses "x!".
+REFUSED = {
+    "": "origin",
+    "/account": "current",
+    "/people": "current",
+    "/sites/demo/author?id={author}": "days",
+    "/sites/demo/thread?thread=demo": "url",
+    "/sites/demo/settings": "reports",
+    "/sites/demo/settings/delete": "site",
+    "/sites/demo/limits": "posts_per_author",
+    "/sites/demo/rules": "id",
+    "/sites/demo/connections": "url",
+    "/sites/demo/advisers": "url",
+    "/sites/demo/start": "page",
+}
+SEND = """each => {
+    each.form.noValidate = true;
+    for (const box of each.form.querySelectorAll("details")) box.open = true;
+    each.value = "x!";
+    each.form.querySelector(".ft-primary, [type=submit]").click();
+}"""
+
+
+def test_an_error_of_a_form_has_the_focus_and_is_accessible(
+    server: str, open_tab: OpenTab, open_store: connection.Store, say: Say
+) -> None:
+    said = say("Hello")
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+        author = decisions.case("demo", said).comment.author.id
+    tab = open_tab(f"{server}/admin/sign-in")
+    tab.expect_status(400)
+    tab.expect_status(403)
+    page = tab.page
+    sign_in(page, server)
+    for path, field in REFUSED.items():
+        page.goto(f"{server}/admin{path.format(author=author)}")
+        page.locator(f'[name="{field}"]').first.evaluate(SEND)
+        expect(page.locator("[aria-invalid]")).to_be_focused()
+        check_look(page, path)
 
 
 def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(

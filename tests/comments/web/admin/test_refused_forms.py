@@ -85,6 +85,9 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
     ("{desk}/sign-in/keys", {"act": "public", "public": "x"}, "public"),
     ("/admin/providers/change", {"act": "save", "name": "acme", "sites": "", "current": WRONG},
         "current"),
+    ("{desk}/settings/copy", {"copy_name": "C!", "origin": "https://c.example"}, "copy_name"),
+    ("{desk}/settings/copy", {"copy_name": "c", "origin": "no address"}, "origin"),
+    ("{desk}/notifications", {"email": "a@", "choice": "held", "hour": "8"}, "email"),
     ("{desk}/start/check", {"page": "no address"}, "page"),
     ("/admin/welcome", {"token": "t", "name": "", "login": "eve", "password": PASSWORD}, "name"),
 ]  # fmt: skip
@@ -92,6 +95,11 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
 # Forms with buttons, boxes and choices only, or whose errors are about the whole form.
 BUTTONS = {
     "/admin/account/moderation/end",
+    "/admin/account/passkeys",  # These five need a passkey, which a script asks for.
+    "/admin/account/passkeys/options",
+    "/admin/account/passkeys/remove",
+    "/admin/sign-in/passkey",
+    "/admin/sign-in/passkey/options",
     "/admin/account/provider",
     "/admin/account/provider/remove",
     "/admin/health/check",
@@ -112,7 +120,8 @@ BUTTONS = {
         f"/admin/sites/<site:site_id>/{each}"
         for each in (
             "author", "comments/<comment:comment_id>", "connections/change", "imports",
-            "imports/finish", "imports/part", "imports/undo", "imports/upload", "log", "queue",
+            "imports/finish", "imports/part", "imports/undo", "imports/upload", "log",
+            "notifications/test", "queue",
             "reported", "counters/remove", "rules/remove", "settings/origin", "start/done",
             "start/origin", "thread", "thread/state", "thread/stored", "undelete",
         )
