@@ -264,6 +264,23 @@ def grant(account: str, role: roles.Role | None, site: str, cause: security_log.
     return change(account, apply, cause, security_log.SecurityEvent.ROLES)
 
 
+def change_moderator(
+    account: str, role: roles.Role | None, site: str, cause: security_log.Cause
+) -> Account:
+    """Change the role of a site's moderator, for an owner of the site (`roles.is_moderator_of`).
+
+    Raises:
+        errors.NotFound: the account is not such a moderator.
+    """
+
+    def apply(row: account_rows.AccountRow) -> None:
+        if not roles.is_moderator_of(_grants(row.grants), site):
+            raise errors.NotFound("account", account)
+        add_grants(row, () if role is None else (roles.Grant(role, site),), instead_of=site)
+
+    return change(account, apply, cause, security_log.SecurityEvent.ROLES)
+
+
 def add_grants(
     row: account_rows.AccountRow, grants: Iterable[roles.Grant], *, instead_of: str = ""
 ) -> None:

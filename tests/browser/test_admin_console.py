@@ -310,7 +310,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
             "queue", "queue?status=any&q=text", f"comments/{reply}", "reported", "threads",
             "thread?thread=demo", "thread/stored?thread=demo", "authors", f"author?id={author}",
             "rules?rule=bets", "statistics", "log", "settings", "settings/delete", "limits",
-            "imports", "advisers", "sign-in", "counters", "connections", "notifications",
+            "imports", "advisers", "team", "sign-in", "counters", "connections", "notifications",
             "thread/followers?thread=demo", "audiences?every=site",
         )),
     ]  # fmt: skip

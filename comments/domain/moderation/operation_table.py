@@ -195,6 +195,14 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST people/account",
         ),
         OperationRow(
+            "Invite moderators of a site, make them owners of the site, or take their role",
+            _SITE,
+            routes=(
+                "GET SITE/team, POST SITE/team/invite, POST SITE/team/withdraw, POST SITE/team/role"
+            ),
+            reason="The commands for all accounts do this too.",
+        ),
+        OperationRow(
             "Show the security log of an account",
             _SERVICE,
             "account log",

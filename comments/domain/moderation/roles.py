@@ -72,6 +72,16 @@ def may(grants: Iterable[Grant], right: Right, site: str) -> bool:
     )
 
 
+def is_moderator_of(grants: Iterable[Grant], site: str) -> bool:
+    """Return whether these are the roles of a person whom owners of the site manage.
+
+    Such a person moderates the site. Owners of the site, and people with a role on the service, are
+    managed by owners of the service.
+    """
+    known = set(grants)
+    return Grant(Role.MODERATOR, site) in known and all(grant.site != SERVICE for grant in known)
+
+
 def has(grants: Iterable[Grant], role: Role, site: str) -> bool:
     """Return whether grants allow everything that a role allows on a site."""
     return all(may(grants, right, site) for right in _RIGHTS[role])

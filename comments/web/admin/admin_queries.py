@@ -324,6 +324,21 @@ class InvitationForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     email: Typed = ""
 
 
+class ModeratorInvitationForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An invitation of a moderator by an owner of the site, with the owner's password."""
+
+    current: Typed
+    email: Typed = ""
+
+
+class ModeratorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of a moderator's role by an owner of the site, with the owner's password."""
+
+    id: Typed
+    current: Typed
+    role: Literal["owner", "none"]
+
+
 class WithdrawalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The id of a pending invitation to withdraw."""
 

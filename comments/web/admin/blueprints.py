@@ -39,6 +39,7 @@ from comments.web.admin.pages import (
     start_page,
     statistics_page,
     stored_page,
+    team_page,
     thread_list_page,
 )
 from comments.web.admin.transfer import export_page, import_page, undo_page, upload_calls
@@ -71,6 +72,7 @@ BLUEPRINTS = (
     health_page.blueprint,
     service_settings_page.blueprint,
     people_page.blueprint,
+    team_page.blueprint,
     mail_page.blueprint,
     personal_data_page.blueprint,
     provider_page.blueprint,

@@ -43,15 +43,25 @@ def invite() -> flask.Response:
     try:
         account_pages.check_password(owner, sent.current)
         grant = roles.Grant(roles.Role(sent.role), _known_site(sent.site))
-        invitation = invitations.Invitation((grant,), sent.email.strip())
-        now = datetime.now(UTC)
-        token = invitations.invite(invitation, secret=_secret(), now=now)
+        return create_invitation(grant, sent.email)
     except _REFUSED as error:
         return _list_page(error)
+
+
+def create_invitation(grant: roles.Grant, email: str, back: str = "people") -> flask.Response:
+    """Create an invitation, mail it if it has an address, and return the page with its link.
+
+    `back` is the page, below `/admin/`, to which that page links.
+
+    Raises:
+        errors.BadInput: the address is not one plain address.
+    """
+    invitation, now = invitations.Invitation((grant,), email.strip()), datetime.now(UTC)
+    token = invitations.invite(invitation, secret=_secret(), now=now)
     is_mailed = bool(invitation.address) and mail_server.sends_mail(context.settings())
     if is_mailed:
         invitations.send(token, invitation.address, secret=_secret(), now=now)
-    return _link_page("admin/welcome", token, "mailed" if is_mailed else "invited")
+    return _link_page("admin/welcome", token, "mailed" if is_mailed else "invited", back=back)
 
 
 @blueprint.post("/withdraw")
@@ -178,9 +188,11 @@ def _site_choices(names: Iterable[str]) -> list[tuple[str, str]]:
     return [*sites, (roles.SERVICE, labels.text("admin.people-service"))]
 
 
-def _link_page(path: str, token: str, kind: str, name: str = "") -> flask.Response:
+def _link_page(
+    path: str, token: str, kind: str, name: str = "", back: str = "people"
+) -> flask.Response:
     link = invitations.link(context.service_url(), path, token)
-    return signed_in.page("admin/person_link.html", link=link, kind=kind, name=name)
+    return signed_in.page("admin/person_link.html", link=link, kind=kind, name=name, back=back)
 
 
 def _redirect_to(person: accounts.Account, said: str) -> flask.Response:

@@ -88,6 +88,8 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
     ("{desk}/settings/copy", {"copy_name": "C!", "origin": "https://c.example"}, "copy_name"),
     ("{desk}/settings/copy", {"copy_name": "c", "origin": "no address"}, "origin"),
     ("{desk}/notifications", {"email": "a@", "choice": "held", "hour": "8"}, "email"),
+    ("{desk}/team/invite", {"email": "a@x.example", "current": WRONG}, "current"),
+    ("{desk}/team/invite", {"email": "a@", "current": PASSWORD}, "email"),
     ("{desk}/start/check", {"page": "no address"}, "page"),
     ("/admin/welcome", {"token": "t", "name": "", "login": "eve", "password": PASSWORD}, "name"),
 ]  # fmt: skip
@@ -123,7 +125,8 @@ BUTTONS = {
             "imports/finish", "imports/part", "imports/undo", "imports/upload", "log",
             "notifications/test", "queue",
             "reported", "counters/remove", "rules/remove", "settings/origin", "start/done",
-            "start/origin", "thread", "thread/state", "thread/stored", "undelete",
+            "start/origin", "team/role", "team/withdraw", "thread", "thread/state",
+            "thread/stored", "undelete",
         )
     ),
 }  # fmt: skip
