@@ -288,7 +288,9 @@ ROWS = [
     Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
     Row("GET", f"{SITE}/following", TOKEN, 200, query=T),
     Row("PUT", f"{SITE}/following", TOKEN, 200, query=T),
-    Row("PUT", f"{SITE}/following/name", TOKEN, 409, query=T, json={"name": "Ann"}),
+    # No row follows this thread.
+    Row("PUT", f"{SITE}/following/name", TOKEN, 409, query={"thread": "unfollowed"},
+        json={"name": "Ann"}),
     Row("DELETE", f"{SITE}/following", TOKEN, 200, query=T),
     Row("GET", f"{SITE}/followed", TOKEN, 200),
     Row("POST", f"{ONE}/report", {}, 202, json={"reason": "spam"}),

@@ -187,8 +187,6 @@ OF_LINKS = {
     "/decisions": "decision",
 }
 
-LINKED = {path.split("/")[1] for path in OF_LINKS}
-
 
 @dataclasses.dataclass(frozen=True)
 class Door:
@@ -266,9 +264,7 @@ DOORS += [
 DOORS += [
     _of_link(row.method, row.rule)
     for row in ROWS
-    if row.made
-    and row.rule.split("/")[1] in LINKED
-    and not row.rule.startswith("/admin/people/")  # Its rows name accounts, not links.
+    if row.made and any(f"{row.rule}/".startswith(f"{start}/") for start in OF_LINKS)
 ]
 
 
