@@ -5,6 +5,8 @@
     |  `- UnknownFormat        a file that no import format recognizes
     |- ImportRefused           an import, or its undo, that the stored imports do not allow
     |  `- UndoRunning          an import while an earlier one is being undone
+    |- MoveRefused            a move of threads, or its undo, that is not possible
+    |- ThreadMoved            a new thread whose id belongs to a thread that has moved
     |- BackupFailed            a backup that cannot be made or restored
     |- ExportFailed            an export whose file cannot be written
     |- UnownedWrite            a write that bypasses the owner of a kind: a bug in this program
@@ -72,6 +74,21 @@ class ImportRefused(FlatthreadError):
 
 class UndoRunning(ImportRefused):
     """An import is not possible while an earlier import is being undone."""
+
+
+class MoveRefused(FlatthreadError):
+    """Moving threads, or undoing a move, is not possible. The message says why."""
+
+
+class ThreadMoved(FlatthreadError):
+    """A new thread has an id that belongs to a thread that has moved. `stored` is the latter's id.
+
+    `posting` posts to that thread instead. An import fails; a repeated import finds the thread.
+    """
+
+    def __init__(self, thread: str, stored: str) -> None:
+        super().__init__(f"The thread {thread} has moved in the meantime. Try again.")
+        self.stored = stored
 
 
 class BackupFailed(FlatthreadError):

@@ -77,7 +77,7 @@ _SUMMARIES = {
         "Check the service: settings, store, disk, mail, clock, address and more."
     ),
     "site_commands.site": "Add, list, change and delete websites.",
-    "thread_commands.thread": "List, show, change and rebuild threads.",
+    "thread_commands.thread": "List, show, change, move and rebuild threads.",
     "import_commands.import_": (
         "Import the comments in a file that another system, or Flatthread, exported."
     ),

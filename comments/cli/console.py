@@ -172,7 +172,7 @@ def sites(site_id: str | None = None) -> "list[records.Site]":
 
 
 def thread(site_id: str, given: str) -> "records.ThreadName":
-    """Return the name of a website's thread, given the thread's id or the address of its page.
+    """Return the stored name of a thread, given any of its ids or the address of a page of it.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -181,15 +181,17 @@ def thread(site_id: str, given: str) -> "records.ThreadName":
     from comments.domain.ids import thread_ids
     from comments.store import reads
     from comments.store.models import comment_rows
+    from comments.threads import thread_aliases
 
     website = site(site_id)
-    name = records.ThreadName(website.id, given)
+    name = records.ThreadName(website.id, thread_aliases.stored_id(website, given))
     if "://" not in given or reads.get(comment_rows.thread_key(name)) is not None:
         return name
     try:
-        return records.ThreadName(website.id, thread_ids.page_id(given, website))
+        page = thread_ids.page_id(given, website)
     except errors.BadInput:
         return name
+    return records.ThreadName(website.id, thread_aliases.stored_id(website, page))
 
 
 def command(

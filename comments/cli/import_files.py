@@ -10,10 +10,11 @@ import click
 from comments.cli import console, import_progress
 from comments.domain import records
 from comments.domain.ids import imported_ids
-from comments.transfer import import_source, imported_file
+from comments.transfer import import_source
 from comments.transfer.checking import checked_import
 from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal
+from comments.transfer.parsing import imported_file
 from comments.transfer.verification import import_verification, verification_report
 
 # The number of new objects that triggers a garbage collection. An import makes millions of objects,
@@ -37,7 +38,8 @@ mapping_option = click.option(
     "mapping",
     multiple=True,
     metavar="OLD=NEW",
-    help="Move pages: old.example=blog.example, /blog=/posts, or the address of one page. "
+    help="Move pages: old.example=blog.example, /blog=/posts, /blog/*.html=/posts/*/, or the "
+    "address of one page. "
     "Repeat for several.",
 )
 

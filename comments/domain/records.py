@@ -126,10 +126,11 @@ class Site(msgspec.Struct, frozen=True):
     disables caching. `freshness` is how many seconds a process may reuse a thread without a probe.
     `categories` lists the categories under which pages may file their threads. `moderators` lists
     the e-mail addresses that are notified of pending comments. `has_providers` tells whether a
-    provider is available to the site's readers. `deleted` and `erasing` are the times when the site
-    was deleted and when the erasure of its rows began. `notices` contains the choices of recipients
-    who get other mail than that about held comments, or who have an account. `copy_of` is set for a
-    staging copy, which sends no mail and no webhooks.
+    provider is available to the site's readers. `moves` counts the changes to the ids of the site's
+    threads (`thread_aliases`). `deleted` and `erasing` are the times when the site was deleted and
+    when the erasure of its rows began. `notices` contains the choices of recipients who get other
+    mail than that about held comments, or who have an account. `copy_of` is set for a staging copy,
+    which sends no mail and no webhooks.
     """
 
     id: str
@@ -150,6 +151,7 @@ class Site(msgspec.Struct, frozen=True):
     has_providers: bool = False
     title: str = ""
     alias: str = ""
+    moves: int = 0
     deleted: datetime | None = None
     erasing: datetime | None = None
     notices: tuple[staff_notices.StaffRecipient, ...] = ()
@@ -221,7 +223,8 @@ class Thread(msgspec.Struct, frozen=True):
     The thread's `policy` overrides the site's policy. `title`, `url` and `categories` come from the
     comment `named_by` ("" for none), except for the fields in `own`, which a moderator set. `pins`
     contains the ids of all pinned comments, and perhaps ids of comments that are no longer pinned.
-    `active` is the approximate time of the newest comment.
+    `active` is the approximate time of the newest comment. `alias` is "" unless the thread has
+    moved (`thread_aliases`).
     """
 
     name: ThreadName
@@ -236,6 +239,12 @@ class Thread(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
     active: datetime | None = None
+    alias: str = ""
+
+    @property
+    def shown_id(self) -> str:
+        """Return the canonical id: the id of the thread's page now, which others see."""
+        return self.alias or self.name.id
 
 
 class ThreadTerms(msgspec.Struct, frozen=True, array_like=True):
@@ -424,6 +433,7 @@ class MovedThread(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
     named_by: str = ""
     named_at: datetime | None = None
+    aliases: tuple[str, ...] = ()
 
 
 class ImportedComment(msgspec.Struct, frozen=True):

@@ -112,7 +112,8 @@ def body(
 ) -> bytes:
     """Encode a message as JSON: the change, its time, and the comment as the public sees it now."""
     title, url = (thread.title, thread.url) if thread else ("", "")
-    data = _CommentData(comment.site, comment.thread, title, url, presentation.comment(comment))
+    shown = thread.shown_id if thread else comment.thread
+    data = _CommentData(comment.site, shown, title, url, presentation.comment(comment))
     return msgspec.json.encode(_Message(type_, at, data))
 
 

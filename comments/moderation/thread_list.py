@@ -45,7 +45,7 @@ class ThreadFilter:
         wanted = self.text.casefold()
         address = wanted.partition("://")[2] or wanted
         return wanted in thread.title.casefold() or any(
-            address in text.casefold() for text in (thread.name.id, thread.url)
+            address in text.casefold() for text in (thread.name.id, thread.alias, thread.url)
         )
 
 

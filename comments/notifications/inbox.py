@@ -54,6 +54,7 @@ class UnreadReply(NamedTuple):
     """An unread reply and its thread. Title and URL are empty if no comment has set them."""
 
     comment: records.Comment
+    thread: str
     title: str
     url: str
 
@@ -162,7 +163,9 @@ def unread(site: str, author: str, *, limit: int, cursor: str | None, secret: st
     )
     threads = thread_info.get_many([records.ThreadName(site, comment.thread) for comment in page])
     replies = (
-        UnreadReply(comment, thread.title if thread else "", thread.url if thread else "")
+        UnreadReply(comment, thread.shown_id, thread.title, thread.url)
+        if thread
+        else UnreadReply(comment, comment.thread, "", "")
         for comment, thread in zip(page, threads, strict=True)
     )
     return InboxPage(len(shown), tuple(replies), last)

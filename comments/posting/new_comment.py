@@ -68,6 +68,8 @@ def post(sent: admission.Submission, request: SiteRequest) -> Posted:
     prepared = admission.prepare(sent, draft, text, book, request, limits=limits)
     try:
         change = post_storage.store(prepared)
+    except errors.ThreadMoved as moved:  # After this process had read the site
+        return post(dataclasses.replace(sent, thread=moved.stored), request)
     except errors.Overloaded:
         usage.doubt(site.id, draft.id, now=now)
         raise

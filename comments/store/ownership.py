@@ -34,6 +34,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Event": "outbox",
     "Message": "message_queue",
     "SiteAlias": "site_aliases",
+    "ThreadAlias": "thread_aliases",
     "SiteSetup": "site_setup",
     "SiteHooks": "webhook_endpoints",
     "Account": "accounts",
@@ -52,6 +53,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Report": "reports",
     "Advice": "classifier_answers",
     "ImportBatch": "import_journal",
+    "MovePart": "move_journal",
     "ImportPart": "upload_store",
 }
 ERASER = "site_erasure"  # May delete rows of every kind, and writes none.

@@ -20,7 +20,7 @@ exported nor erased, and an account with such data is kept.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
+from comments.threads import thread_info
 from comments.tree import votes
 
 AT_ONCE = 100  # Maximum number of comments, and also of votes, per step of an erasure.
@@ -117,10 +118,14 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
     """
     account = accounts.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
-    written = list(_writings(author))
+    written, followed = list(_writings(author)), list(reader_follows.of_author(author, site))
+    names = [records.ThreadName(writing.site, writing.thread) for writing in written]
+    shown = _shown_ids([*names, *(follow.name for follow in followed)])
     written = [
         msgspec.structs.replace(
-            writing, email=guest_addresses.address(writing.email, secret, now=now)
+            writing,
+            thread=shown[records.ThreadName(writing.site, writing.thread)],
+            email=guest_addresses.address(writing.email, secret, now=now),
         )
         for writing in written
     ]
@@ -133,8 +138,8 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
         votes=dict(votes.by(author, site)),
         mailed=sum(len(subscriptions.of_author(name, author)[0]) for name in sites),
         follows=[
-            OwnFollow(follow.name.site, follow.name.id, follow.since, follow.shown_name)
-            for follow in reader_follows.of_author(author, site)
+            OwnFollow(follow.name.site, shown[follow.name], follow.since, follow.shown_name)
+            for follow in followed
         ],
         inbox=list(unread),
     )
@@ -211,6 +216,16 @@ def author_of(comment_id: str) -> str:
 
 def _sites(site: str | None) -> list[str]:
     return [website.id for website in site_settings.every_kept()] if site is None else [site]
+
+
+def _shown_ids(names: Iterable[records.ThreadName]) -> dict[records.ThreadName, str]:
+    """Return the current ids of threads."""
+    shown: dict[records.ThreadName, str] = {}
+    rest = iter(dict.fromkeys(names))
+    while part := list(itertools.islice(rest, AT_ONCE)):
+        for name, thread in zip(part, thread_info.get_many(part), strict=True):
+            shown[name] = name.id if thread is None else thread.shown_id
+    return shown
 
 
 def _as_author_sees(writing: Writing) -> Writing:

@@ -21,7 +21,7 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, schema
-from comments.threads import activity, naming
+from comments.threads import activity, naming, thread_aliases
 from comments.threads.comment_flags import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.values import ChangeResult, Decide, Draft
@@ -75,7 +75,7 @@ class Placement:
         self._counters.fill(thread, others[number:])
         self._is_new_thread = thread is None
         if thread is None:
-            thread = new_thread(self._name, self._created, site_scheme(self._name, self._scheme))
+            thread = new_thread(self._name, self._created, site_scheme([self._name], self._scheme))
         self._thread = thread
         self._scheme = conversion.scheme_of(thread, self._scheme)
 
@@ -188,13 +188,19 @@ class Placement:
         return parent
 
 
-def site_scheme(name: records.ThreadName, known: sorthash.Scheme) -> sorthash.Scheme:
-    """Read a new thread's scheme in the transaction; return `known` if the site is not stored.
+def site_scheme(names: Sequence[records.ThreadName], known: sorthash.Scheme) -> sorthash.Scheme:
+    """Read the scheme of new threads in the transaction; return `known` if the site is not stored.
 
     A process may have an outdated copy of the site. If it used the previous scheme for a new thread
     after the job `rescheming` has passed, nothing would find that thread.
+
+    Raises:
+        errors.ThreadMoved: a name belongs to a thread that has moved.
     """
-    row = reads.get(comment_rows.site_key(name.site))
+    keys = [comment_rows.thread_alias_key(name) for name in names]
+    row, *aliases = reads.get_multi([comment_rows.site_key(names[0].site), *keys])
+    for name, alias in zip(names, aliases, strict=True):
+        thread_aliases.check_is_free(name, alias)
     return known if row is None else conversion.site_record(row).scheme
 
 

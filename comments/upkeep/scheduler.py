@@ -47,6 +47,7 @@ from comments.store import connection, reads
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.memory import per_process
 from comments.transfer.importing import import_undo
+from comments.transfer.moves import move_journal, thread_moves
 from comments.tree.bulk import recategorize
 from comments.tree.counters import sharding, thread_counts
 from comments.tree.counters.declared import declared_backfill
@@ -218,8 +219,8 @@ class Scheduler:
     def expire(self) -> None:
         """Delete expired rankings, voter networks, refused texts, rate limits and ban marks.
 
-        This method also deletes expired entries of security logs, and calls `import_undo.expire`,
-        which deletes the journals of old imports.
+        This method also deletes expired entries of security logs, and the journals of old imports
+        and moves.
         """
         try:
             for owner in (
@@ -229,6 +230,7 @@ class Scheduler:
                 rate_limits,
                 bans,
                 import_undo,
+                move_journal,
                 security_log,
             ):
                 owner.expire(self.now())
@@ -367,11 +369,12 @@ def settle_counters(now: datetime) -> int:
     """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
     This function also does a limited part of the unfinished recategorizations, upgrades, moves to
-    other schemes, and jobs for declared counters.
+    other schemes, moves of threads, and jobs for declared counters.
     """
     recategorize.finish(now=now)
     declared_backfill.finish(now=now)
     rescheming.finish()
+    thread_moves.finish()
     upgrades.go_on()
     sharding.notice_spread()
     return sharding.gather_quiet()

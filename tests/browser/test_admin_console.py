@@ -13,8 +13,8 @@ from comments.moderation import decisions
 from comments.moderation.policy import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection
-from comments.transfer import imported_file
 from comments.transfer.importing import running_import
+from comments.transfer.parsing import imported_file
 from comments.upkeep import wiring
 from tests.browser.conftest import OpenTab, Say, Tab
 from tests.browser.test_conversation import choose, comment, write

@@ -212,6 +212,10 @@ MAKERS: dict[str, Callable[[str], Rows]] = {
     "SiteAlias": lambda site: iter(
         [(comment_rows.site_alias_key(_id("alias", site)), {"site": site})]
     ),
+    "ThreadAlias": _of_threads(
+        comment_rows.thread_alias_key,
+    ),
+    "MovePart": _of_site(lambda site: event_rows.move_part_key(f"{site}/1a/000000")),
     "SiteSetup": _of_site(comment_rows.site_setup_key, content="{}"),
     "Thread": _threads,
     "Comment": _comments,

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,6 +13,7 @@ from comments.domain import records
 from comments.moderation.policy import rulebook
 from comments.sites import mail_server, site_settings
 from comments.store import connection
+from comments.transfer.moves import move_plan, thread_moves
 from comments.tree.lists import ordered_query
 from comments.upkeep import scheduler
 from datastore_emulator import inprocess, testing
@@ -121,6 +122,12 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
     "feed of a site (30 comments of 2 threads)": get("/feeds/demo"),
 }
 
+# Calls on a site with a thread that has moved from "page" to "moved".
+MOVED = {
+    "first page of a thread that has moved": get(f"{SITE}?thread=moved"),
+    "first page of another thread of the same site": get(f"{SITE}?thread=voted"),
+}
+
 # The moderators' calls that change nothing.
 LISTS = {
     "list of no pending comments": "comments?thread=page",
@@ -178,13 +185,25 @@ def priced(open_store: connection.Store, engine: inprocess.Engine, site: Any) ->
 
 
 def _measured(priced: PricedThread) -> Iterator[str]:
+    yield from _measured_calls(priced, READS)
+    with priced.process().store.context():
+        site = site_settings.change("demo", freshness=0)
+        plan = move_plan.of_list(site, [("page", "moved")])
+        move = thread_moves.begin(site, plan, "a test", sample_threads.ADA, now=datetime.now(UTC))
+        assert thread_moves.run_to_end(move).moved == 1
+    yield from _measured_calls(priced, MOVED)
+
+
+def _measured_calls(
+    priced: PricedThread, calls: dict[str, Callable[[PricedThread], Call]]
+) -> Iterator[str]:
     found: dict[str, list[Reads]] = {}
-    for name, of in READS.items():
+    for name, of in calls.items():
         process, call = priced.process(), of(priced)
         found[name] = [priced.reads(process, call) for _ in range(2)]
     with priced.process().store.context():
         site_settings.change("demo", freshness=60)
-    for name, of in READS.items():
+    for name, of in calls.items():
         process, call = priced.process(), of(priced)
         for _ in range(2):
             priced.reads(process, call)

@@ -53,6 +53,9 @@ def test_numbers_of_the_same_thing_are_equal_everywhere(
     assert len(day.done) == len(mixed_day.STEPS), day.done
     _settle()
 
+    # The first thread has moved, and each place shows its new id.
+    assert run(args=["thread", "move", "demo", threads[0], "moved.example/page"]).exit_code == 0
+    threads[0] = "moved.example/page"
     account_holders.account("owner", account_holders.OWNER)
     numbers = shown_numbers.ShownNumbers(app, threads)
     numbers.collect(console_browser.Desk(app, "owner"), day.people)

@@ -1,5 +1,6 @@
 """Count and list audiences: `stats audience`, which `statistics_commands` adds to `stats`."""
 
+import functools
 from typing import BinaryIO
 
 import click
@@ -8,6 +9,7 @@ from comments import errors
 from comments.cli import console
 from comments.domain.counters import audiences
 from comments.domain.text import tables
+from comments.threads import thread_aliases
 from comments.tree.counters import audience_scan, statistics
 
 _NAME = "audience"  # The name of the audience that the options describe.
@@ -62,13 +64,15 @@ def audience(
         raise click.ClickException("--but needs --every or --any.")
     if lists and only_says:
         raise click.ClickException("--authors and --cost cannot be combined.")
-    site = console.site(site_id).id
+    website = console.site(site_id)
+    site = website.id
     threads = [source for part in given.values() for source in part if "thread" in source]
     for source in threads:
         source["thread"] = console.thread(site, str(source["thread"])).id
     asked = audiences.question(
         {_NAME: given} if file is None else audiences.decode_named(file.read())
     )
+    asked.translate_threads(functools.partial(thread_aliases.stored_id, website))
     table = tables.TableFormat(form)
     if only_says:
         cost = audience_scan.cost(site, asked)

@@ -92,6 +92,13 @@ class Question:
         # different mask.
         self._places = functools.lru_cache(_MASKS)(functools.partial(_places, parts))
 
+    def translate_threads(self, stored_id: Callable[[str], str]) -> None:
+        """Replace the ids of threads by the ids under which they are stored."""
+        self.sources = tuple(
+            source._replace(thread=stored_id(source.thread)) if source.thread else source
+            for source in self.sources
+        )
+
     def places(self, mask: int) -> tuple[int, ...]:
         """Return the audiences that an author in these sources belongs to, as places in `names`."""
         return self._places(mask)

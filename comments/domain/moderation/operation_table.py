@@ -114,6 +114,12 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST SITE/thread/title",
         ),
         OperationRow(
+            "Move threads to new addresses, list the moves, and undo them",
+            _SITE,
+            "thread move, thread moves, thread unmove",
+            reason="The console does not offer it yet.",
+        ),
+        OperationRow(
             "Count the followers of a thread, and list those who agreed",
             _MODERATOR,
             "thread followers",

@@ -37,6 +37,8 @@ filters or orders by are indexed, because each indexed property costs an index r
     VotesDue  key: comment id
     SiteSetup key: site id
     SiteAlias key: another id of a site
+    ThreadAlias
+              key: another id of a thread, in the form of a Thread's key
     SiteHooks key: site id
     Account   key: 128 random bits, base32, lower case
     Identity  key: "{provider}:{subject}", see accounts/identities.py
@@ -57,6 +59,7 @@ filters or orders by are indexed, because each indexed property costs an index r
     Report    key: comment id
     Advice    key: comment id
     Job       key: the task and its site; for an import also the import's id
+    MovePart  key: "{site id}/{id of the move}/{number}"
     ImportBatch
               key: "{site id}/{import id}/{number}.{comment id}"
     ImportPart

@@ -45,6 +45,7 @@ class SiteRow(schema.StoredRow):
     created = schema.time(indexed=False)
     title = schema.text(default="")
     alias = schema.text(default="")
+    moves = schema.integer(indexed=False, default=0)
     deleted = schema.time()
     erasing = schema.time(indexed=False)
     notices = schema.text(default="")
@@ -56,6 +57,18 @@ class SiteAliasRow(schema.StoredRow):
     """Another id of a site. Only `site_aliases` writes this kind."""
 
     site = schema.string(required=True)
+
+
+class ThreadAliasRow(schema.StoredRow):
+    """Another id (`alias`) of a thread: the stored thread's key name and id.
+
+    Only `thread_aliases` writes this kind.
+    """
+
+    site = schema.string(required=True)
+    alias = schema.text(required=True)
+    thread = schema.string(required=True)
+    thread_id = schema.text(required=True)
 
 
 class SiteSetupRow(schema.StoredRow):
@@ -76,11 +89,13 @@ class ThreadRow(schema.StoredRow):
     [digits, width, levels]. It is empty in rows from releases that did not store it; the threads of
     these rows have their site's scheme. `shape` counts how often a change of the scheme has moved
     comments of the thread. `active` is the approximate time of the newest comment (`activity`); it
-    is None in rows from releases that did not store it.
+    is None in rows from releases that did not store it. `alias` is the id that the thread shows, if
+    that is not the stored one (`thread_aliases`).
     """
 
     site = schema.string(required=True)
     thread = schema.text(required=True)
+    alias = schema.text(default="")
     title = schema.text(default="")
     url = schema.text(default="")
     state = schema.text(default=records.ThreadState.OPEN.value)
@@ -188,6 +203,10 @@ def site_key(site: str) -> schema.RowKey:
 
 def site_alias_key(alias: str) -> schema.RowKey:
     return schema.RowKey(SiteAliasRow, alias)
+
+
+def thread_alias_key(name: records.ThreadName) -> schema.RowKey:
+    return schema.RowKey(ThreadAliasRow, thread_key_name(name))
 
 
 def site_setup_key(site: str) -> schema.RowKey:

@@ -82,6 +82,7 @@ def site_record(row: SiteRow) -> records.Site:
         has_providers=bool(row.has_providers),
         title=row.title or "",
         alias=row.alias or "",
+        moves=row.moves or 0,
         deleted=row.deleted,
         erasing=row.erasing,
         notices=staff_notices.decode(row.notices or ""),
@@ -103,6 +104,7 @@ def thread_record(row: ThreadRow) -> records.Thread:
         own=tuple(row.own),
         pins=tuple(row.pins),
         active=row.active,
+        alias=row.alias or "",
     )
 
 

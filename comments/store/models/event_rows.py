@@ -60,6 +60,12 @@ class JobRow(schema.StoredRow):
     position = schema.text(required=True)
 
 
+class MovePartRow(schema.StoredRow):
+    """Threads that one transaction moves. Only `move_journal` writes this kind."""
+
+    content = schema.text(required=True)
+
+
 class ImportBatchRow(schema.StoredRow):
     """The comments that one transaction of an import added. Only `import_journal` writes this kind.
 
@@ -84,6 +90,10 @@ def rate_bucket_key(name: str) -> schema.RowKey:
 def job_key(name: str) -> schema.RowKey:
     """Return the key of a job, under which the job continues after an interruption."""
     return schema.RowKey(JobRow, name)
+
+
+def move_part_key(name: str) -> schema.RowKey:
+    return schema.RowKey(MovePartRow, name)
 
 
 def import_batch_key(name: str) -> schema.RowKey:

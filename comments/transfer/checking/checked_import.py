@@ -16,7 +16,7 @@ import msgspec
 from comments.domain import records
 from comments.domain.ids import imported_ids, sorthash
 from comments.store import reads
-from comments.transfer import import_source, imported_file
+from comments.transfer import import_source
 from comments.transfer.checking import (
     import_batches,
     import_plan,
@@ -25,6 +25,7 @@ from comments.transfer.checking import (
     source_pages,
     write_order,
 )
+from comments.transfer.parsing import imported_file
 from comments.tree import values
 
 _LOOKUP = 250  # Comments per query; each comment is looked up under two ids

@@ -6,16 +6,17 @@ A mapping is a text `OLD=NEW`, as operators write it:
     /blog=/posts                                     all pages below a path, on every host
     old.example/blog=blog.example/articles           all pages of a host below a path
     old.example/?p=7=https://blog.example/roses      one page, because an address has a query
+    /blog/*.html=/posts/*/                           a pattern: * stands for text without a slash
 
 Addresses are compared in their canonical form (`thread_ids`), so the scheme, letter case and
 percent-encoding make no difference.
 
 A path matches whole segments: `/blog` matches `/blog` and `/blog/a`, but not `/blogger`. The
-longest matching mapping applies. A mapping of one page counts as longer than a mapping of any path.
-Of two mappings of the same path, the one that names the host applies. If the host alone has a
-mapping too, that mapping determines the new host, except where the mapping of the path names a new
-host itself. The result of a mapping is not mapped again, and the order of the mappings makes no
-difference.
+longest matching mapping applies. A mapping of one page counts as longer than any pattern, and a
+pattern counts as longer than a mapping of any path. Each side of a pattern has one `*`. Of two
+mappings of the same path, the one that names the host applies. If the host alone has a mapping too,
+that mapping determines the new host, except where the mapping of the path names a new host itself.
+The result of a mapping is not mapped again, and the order of the mappings makes no difference.
 """
 
 from collections.abc import Iterable
@@ -30,6 +31,7 @@ from comments.domain.text import cleaning
 MOST = 1_000  # Maximum number of mappings.
 # The maximum total number of characters of all mappings; the journal stores them in one row.
 LONGEST = 200_000
+_ANY = "*"  # In a pattern
 _ANY_HOST = "any-host.invalid"
 _SCHEMES = ("http://", "https://")
 _SHOWN = 200  # Maximum number of characters of a mapping in an error message.
@@ -61,6 +63,10 @@ class _Rule(NamedTuple):
     @property
     def is_of_one_page(self) -> bool:
         return bool(self.old.query or self.new.query)
+
+    @property
+    def is_pattern(self) -> bool:
+        return _ANY in self.old.path
 
     @property
     def is_of_host(self) -> bool:
@@ -97,14 +103,20 @@ class PageMapping:
         }
         self._prefixes: dict[tuple[str, tuple[str, ...]], _Rule] = {}
         self._pages: dict[tuple[str, ...], dict[tuple[str, str, str], _Rule]] = {}
+        self._patterns: dict[tuple[str, str], _Rule] = {}  # By host and path, the longest first
         for text in self.texts:
             self._add(_parse(text))
+        self._patterns = dict(
+            sorted(self._patterns.items(), key=lambda item: (-len(item[0][1]), not item[0][0]))
+        )
 
     def _add(self, rule: _Rule) -> None:
         old = rule.old
         if rule.is_of_one_page:
             pages = self._pages.setdefault(_keys(old.query), {})
             other = pages.setdefault((old.host, old.plain_path, old.query), rule)
+        elif rule.is_pattern:
+            other = self._patterns.setdefault((old.host, old.plain_path), rule)
         else:
             other = self._prefixes.setdefault((old.host, old.segments), rule)
         if other is not rule:
@@ -125,6 +137,7 @@ class PageMapping:
         if rule is not None:
             return self._mapped_page(url, place, rule.new, rule)
         of_host, of_path = self._rule_of_host(place), self._rule_of_path(place)
+        of_path = self._pattern(place) or of_path
         if of_host is None and of_path is None:
             return MappedPage(url)
         query = url.partition("#")[0].partition("?")[2]
@@ -157,6 +170,13 @@ class PageMapping:
     def _rule_of_host(self, place: _Place) -> _Rule | None:
         rule = self._prefixes.get((place.host, ()))
         return rule if rule is not None and rule.is_of_host else None
+
+    def _pattern(self, place: _Place) -> _Rule | None:
+        """Return the longest pattern that matches this page."""
+        for (host, path), rule in self._patterns.items():
+            if host in {"", place.host} and _text_in_pattern(path, place.plain_path) is not None:
+                return rule
+        return None
 
     def _rule_of_path(self, place: _Place) -> _Rule | None:
         """Return the rule with the longest path that contains this page."""
@@ -213,6 +233,9 @@ def _check(rule: _Rule) -> None:
         raise _refusal(
             rule.text, "the old address names a host, but the new one does not. Add the new host"
         )
+    stars = rule.old.path.count(_ANY), rule.new.path.count(_ANY)
+    if any(stars) and (stars != (1, 1) or rule.is_of_one_page):
+        raise _refusal(rule.text, "a pattern has exactly one * on each side, and no query")
     if rule.old[:3] == rule.new[:3]:
         raise _refusal(rule.text, "both addresses are the same page")
 
@@ -258,12 +281,24 @@ def _keys(query: str) -> tuple[str, ...]:
     return tuple(sorted(names - {""}))
 
 
+def _text_in_pattern(pattern: str, path: str) -> str | None:
+    """Return the text for which the `*` of a pattern stands in a path, or None."""
+    first, _, last = pattern.partition(_ANY)
+    if len(path) <= len(first) + len(last) or not (path.startswith(first) and path.endswith(last)):
+        return None
+    text = path[len(first) : len(path) - len(last)]
+    return None if "/" in text else text
+
+
 def _rebase(path: str, rule: _Rule) -> str:
     """Return a path with the rule's new path in place of the old one.
 
     The path of exactly the old page becomes exactly the new path, with or without a slash at its
     end.
     """
+    if rule.is_pattern:
+        text = _text_in_pattern(rule.old.plain_path, _Place("", path).plain_path)
+        return rule.new.path.replace(_ANY, text or "")
     if path == rule.old.path:
         return rule.new.path
     rest = path[len(rule.old.path.rstrip("/")) :]

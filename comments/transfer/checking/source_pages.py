@@ -17,6 +17,7 @@ from comments.domain.languages import error_texts
 from comments.domain.records import ThreadState
 from comments.domain.text import sanitizing
 from comments.domain.text.shown_values import quantity
+from comments.threads import thread_aliases
 from comments.transfer.checking import import_report, page_mapping, write_order
 from comments.transfer.import_source import SourceThread
 
@@ -125,6 +126,11 @@ class SourcePages:
         )
 
     def _thread_id(self, page: SourceThread) -> str | None:
+        """Return the id of the stored thread to which a page belongs, or None for no thread."""
+        named = self._named_id(page)
+        return None if named is None else thread_aliases.stored_id(self._site, named)
+
+    def _named_id(self, page: SourceThread) -> str | None:
         if page.deleted:
             self._remarks.note(import_report.DELETED, page.line, page.link or page.key)
             return None

@@ -126,7 +126,8 @@ class ThreadLine(msgspec.Struct, frozen=True, tag="thread", tag_field="kind", om
     """A thread.
 
     `policy` is empty if the thread follows the site's policy. `own` lists the fields that a
-    moderator set; all other fields come from the comment `named_by`.
+    moderator set; all other fields come from the comment `named_by`. `aliases` are other ids of the
+    thread, from before it moved.
     """
 
     id: str
@@ -138,6 +139,7 @@ class ThreadLine(msgspec.Struct, frozen=True, tag="thread", tag_field="kind", om
     created: datetime | None = None
     own: tuple[Detail, ...] = ()
     named_by: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 class ExportedAuthor(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -30,7 +30,7 @@ from comments.domain.text import rendering, sanitizing
 from comments.moderation.policy import rulebook, rules
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.threads import naming
+from comments.threads import naming, thread_aliases
 from comments.transfer.exporting import export_lines
 from comments.tree import votes
 from comments.tree.counters.declared import declarations
@@ -103,12 +103,15 @@ class _Contents:
         self._choices = choices
         self._secret = secret
         self._now = now
+        self._aliases: dict[str, list[str]] = {}
 
     def lines(self) -> Iterator[export_lines.Line]:
         row = reads.get(comment_rows.site_key(self._id))
         if row is None:
             raise errors.NotFound("site", self._id)
-        yield self._settings(conversion.site_record(row))
+        site = conversion.site_record(row)
+        self._aliases = thread_aliases.of_site(self._id) if site.moves else {}
+        yield self._settings(site)
         for counter in declarations.of_site(self._id).counters:
             yield counter_line(counter.declaration)
         query = reads.Query("Thread", where=(("site", "=", self._id),), order=("__key__",))
@@ -152,6 +155,8 @@ class _Contents:
     def _thread(self, message: Any) -> Iterator[export_lines.Line]:
         stored = message.properties
         name = records.ThreadName(self._id, stored["thread"].string_value)
+        key = message.key.path[-1].name
+        shown, aliases = stored["alias"].string_value or name.id, self._aliases.get(key, [])
         page = export_lines.ExportedPage(
             stored["title"].string_value,
             stored["url"].string_value,
@@ -159,7 +164,7 @@ class _Contents:
         )
         policy = stored["policy"].string_value
         yield export_lines.ThreadLine(
-            id=name.id,
+            id=shown,
             title=page.title,
             url=page.url,
             state=records.ThreadState(stored["state"].string_value),
@@ -168,15 +173,16 @@ class _Contents:
             created=conversion.stored_time(message, "created"),
             own=conversion.texts(stored["own"]),
             named_by=stored["named_by"].string_value,
+            aliases=tuple(other for other in (name.id, *aliases) if other != shown),
         )
-        key = message.key.path[-1].name
         query = reads.Query("Comment", where=(("thread", "=", key),), order=("sort_hash",))
         cast = votes.by_comment(name)
         for comment in reads.fetch(query):
-            yield self._comment(comment, cast.get(comment.key.path[-1].name, {}), page)
+            given = cast.get(comment.key.path[-1].name, {})
+            yield self._comment(comment, given, page, shown)
 
     def _comment(
-        self, message: Any, cast: Mapping[str, int], page: export_lines.ExportedPage
+        self, message: Any, cast: Mapping[str, int], page: export_lines.ExportedPage, thread: str
     ) -> export_lines.CommentLine:
         stored = message.properties
         case = conversion.case_from_message(message)
@@ -193,7 +199,7 @@ class _Contents:
         renderer = stored["renderer"].string_value
         return export_lines.CommentLine(
             id=row.id,
-            thread=row.thread,
+            thread=thread,
             number=row.number,
             slug=row.slug,
             status=row.status,

@@ -21,8 +21,8 @@ from comments.domain.counters import declared_counters
 from comments.domain.crypto import keyed_hashes
 from comments.store import ownership, transactions
 from comments.store.models import event_rows
-from comments.transfer.imported_file import ImportedFile
 from comments.transfer.importing import import_journal, import_process
+from comments.transfer.parsing.imported_file import ImportedFile
 
 PAUSE = 2.0  # Minimum seconds between two writes of the progress.
 _LONGEST_NAME = 200  # Maximum number of characters of a file's name.

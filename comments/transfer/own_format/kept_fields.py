@@ -58,6 +58,10 @@ class KeptFields:
                 created=self._time("created", given.created),
                 own=tuple(sorted(set(given.own))),
                 named_by=self._comment_id("named_by", given.named_by) if given.named_by else "",
+                aliases=tuple(
+                    self._clean("aliases", thread_ids.canonical_id, alias)
+                    for alias in dict.fromkeys(given.aliases)
+                ),
             ),
         )
 

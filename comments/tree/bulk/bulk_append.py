@@ -13,7 +13,7 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion, schema
-from comments.threads import naming
+from comments.threads import naming, thread_aliases
 from comments.threads.comment_flags import OWNER, change_time, compaction_deadline, touch
 from comments.tree import votes
 from comments.tree.bulk import bulk_removal
@@ -77,6 +77,7 @@ def append_imported(
         *(part.entry.writes(batch) for part, batch in zip(grown, counted, strict=True)),
         *(vote_writes for part in grown for vote_writes in part.votes),
         *event_writes,
+        *thread_aliases.adoption_writes({part.name: part.aliases for part in grown if part.is_new}),
     )
     return Imported(
         writes,
@@ -105,7 +106,7 @@ def _read_parts(
     for part in parts:
         part.fill([next(stored) for _ in part.keys])
     new = [part for part in parts if part.is_new]
-    known = site_scheme(new[0].name, scheme) if new else scheme
+    known = site_scheme([part.name for part in new], scheme) if new else scheme
     for part in parts:
         part.begin(now, known if part.is_new else scheme)
     return parts
@@ -125,6 +126,7 @@ class _Part:
         self._revision = revision
         self.name = given.name
         self.is_kept = given.kept is not None
+        self.aliases = () if given.kept is None else given.kept.aliases
         ids = dict.fromkeys(node.id for node in given.nodes)
         ids.update(dict.fromkeys(node.reply_to for node in given.nodes if node.reply_to))
         self._comments = len(ids)

@@ -29,7 +29,7 @@ from comments.domain.records import Status, ThreadState
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows, schema, vote_rows
-from comments.threads import category_journal, naming, thread_terms
+from comments.threads import category_journal, naming, thread_aliases, thread_terms
 from comments.threads.comment_flags import OWNER, flag_as_moved, touch
 from comments.tree import votes
 from comments.tree.changes import erase_content
@@ -166,7 +166,9 @@ def thread_deletion_writes(
     naming.forget(thread)
     transactions.afterwards(lambda: thread_terms.COPIES.get().drop(name))
     has_numbers = bool(counter_rows.numbers_of(counter))
+    aliases = thread_aliases.removal_writes(name)
     return (
+        *aliases,
         ownership.Writes(OWNER, delete=(thread.key, category_journal.key(thread.key.id()))),
         ownership.Writes(counter_rows.OWNER, delete=() if has_numbers else (key,)),
     )

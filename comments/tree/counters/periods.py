@@ -199,7 +199,7 @@ def _pages(site: str, top: list[tuple[str, int]]) -> Iterator[BusyPage]:
             yield BusyPage(rest[1:], "", "", number)
         else:
             thread = conversion.thread_record(row)
-            yield BusyPage(thread.name.id, thread.title, thread.url, number)
+            yield BusyPage(thread.shown_id, thread.title, thread.url, number)
 
 
 def _people(site: str, top: list[tuple[str, int]]) -> Iterator[BusyPerson]:

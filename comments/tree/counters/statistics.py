@@ -213,7 +213,7 @@ def threads_of(
     rows = [(message.key.path[0].name, _numbers(message)) for message in reads.fetch(query)]
     threads = reads.get_multi([comment_rows.thread_key_of(name) for name, _ in rows])
     places = [
-        ThreadCount(thread.thread, thread.title, numbers.get(counting.APPROVED, 0))
+        ThreadCount(thread.alias or thread.thread, thread.title, numbers.get(counting.APPROVED, 0))
         for thread, (_, numbers) in zip(threads, rows, strict=True)
         if thread is not None
     ]

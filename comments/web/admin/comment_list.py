@@ -130,10 +130,11 @@ def _row(
 ) -> CommentListItem:
     comment = case.comment
     title, url = ("", "") if thread is None else (thread.title, thread.url)
-    address = thread_info.page_address(url, comment.thread, site)
+    shown = comment.thread if thread is None else thread.shown_id
+    address = thread_info.page_address(url, shown, site)
     return CommentListItem(
         case,
-        title or comment.thread,
+        title or shown,
         f"{address}#comment-{comment.id}" if address and comment.listed else address,
         in_words(numbers.get(comment.author.id, {})),
         "" if beside.told is None else _report_text(beside.told),

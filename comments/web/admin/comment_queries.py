@@ -11,6 +11,7 @@ from comments.domain.ids import thread_ids
 from comments.domain.moderation import ruling_texts
 from comments.domain.records import Status
 from comments.moderation import review_queue
+from comments.threads import thread_aliases
 from comments.web.admin import admin_queries
 from comments.web.http.decode.parameters import Typed
 
@@ -74,13 +75,13 @@ class QueueQuery(admin_queries.ListingQuery, frozen=True):
 
 
 def _thread_ids(address: str, site: records.Site) -> tuple[str, ...]:
-    """Return the ids that a thread may have: the text itself, and the id of the page there."""
+    """Return the stored ids that a thread may have: by the text itself, and by the page there."""
     if not address:
         return ()
     ids = [thread_ids.canonical_id(address)]
     with contextlib.suppress(errors.BadInput):
         ids.append(thread_ids.page_id(address, site))
-    return tuple(dict.fromkeys(ids))
+    return tuple(dict.fromkeys(thread_aliases.stored_ids(site, ids)))
 
 
 def _midnight(field: str, text: str) -> datetime | None:

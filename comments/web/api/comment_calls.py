@@ -21,6 +21,7 @@ from comments.notifications import double_opt_in
 from comments.posting import admission, cast_vote, new_comment, own_comment, previews
 from comments.reading import full_thread, listings, thread_pages
 from comments.sites import mail_server, site_settings
+from comments.threads import thread_aliases
 from comments.tree.counters import leaderboard, totals
 from comments.tree.lists import listed_comments, slugs
 from comments.web.api import comment_shapes, list_queries, moderation_calls
@@ -288,11 +289,12 @@ def count_comments(site_id: str) -> flask.Response:
     asked = json_bodies.read(comment_shapes.ThreadList)
     if len(asked.threads) + len(asked.pages) > comment_shapes.MAX_COUNTS:
         raise errors.BadInput("pages", "too-many-items", limit=comment_shapes.MAX_COUNTS)
+    site = site_settings.get(site_id)
     named = [_thread_id(thread_ids.canonical_id, raw) for raw in asked.threads]
-    if asked.pages:
-        page_id = functools.partial(thread_ids.page_id, site=site_settings.get(site_id))
-        named += [_thread_id(page_id, link) for link in asked.pages]
-    threads = [thread for thread in named if thread is not None]
+    page_id = functools.partial(thread_ids.page_id, site=site)
+    named += [_thread_id(page_id, link) for link in asked.pages]
+    known = [thread for thread in named if thread is not None]
+    threads = thread_aliases.stored_ids(site, known)
 
     def of_all(numbers: Sequence[int]) -> list[int | None]:
         left = iter(numbers)

@@ -122,5 +122,7 @@ def _state(thread: records.ThreadName, *, follows: bool) -> flask.Response:
 
 def _shown_thread(followed: reader_follows.FollowedThread, site: records.Site) -> ShownThread:
     info = followed.info
-    title, url = ("", "") if info is None else (info.title, thread_info.address(info.url, site))
-    return ShownThread(followed.name.id, title, url, followed.since, followed.shown_name)
+    if info is None:
+        return ShownThread(followed.name.id, "", "", followed.since, followed.shown_name)
+    url = thread_info.address(info.url, site)
+    return ShownThread(info.shown_id, info.title, url, followed.since, followed.shown_name)

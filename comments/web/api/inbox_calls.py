@@ -117,9 +117,9 @@ def _caller(site: records.Site) -> str:
 def _inbox_reply(reply: inbox.UnreadReply, site: records.Site) -> InboxReply:
     comment = reply.comment
     url = thread_info.address(reply.url, site)
-    name = records.ThreadName(site.id, comment.thread)
+    name = records.ThreadName(site.id, reply.thread)
     links = nesting.Links(
         f"/embed/{site.id}", name, thread_pages.ListingOrder.THREAD, parameters.DEFAULT_LIMIT
     )
     link = f"{url}#{nesting.anchor(comment.id)}" if url else links.around(comment.id)
-    return InboxReply(presentation.comment(comment), comment.thread, reply.title, url, link)
+    return InboxReply(presentation.comment(comment), reply.thread, reply.title, url, link)

@@ -21,6 +21,7 @@ from comments.domain.crypto import cursors
 from comments.domain.text import tables
 from comments.notifications import reader_follows
 from comments.sites import site_settings
+from comments.threads import thread_aliases
 from comments.tree.counters import audience_scan, periods, statistics
 from comments.tree.counters.declared import declarations, declared_reports
 from comments.web.api import statistics_shapes
@@ -136,7 +137,7 @@ def list_hours(site_id: str) -> flask.Response:
 def count_audiences(site_id: str) -> flask.Response:
     """Count the authors in each of several audiences, with one scan."""
     query = query_strings.read(statistics_shapes.AudiencesQuery)
-    counts = audience_scan.count(site_id, _question(query.audiences), most=_MOST_SCANNED)
+    counts = audience_scan.count(site_id, _question(site_id, query.audiences), most=_MOST_SCANNED)
     line = audience_scan.AudienceCount
     return _negotiated_answer(query.format, line, counts, statistics_shapes.AudienceReport(counts))
 
@@ -145,7 +146,7 @@ def count_audiences(site_id: str) -> flask.Response:
 def price_audiences(site_id: str) -> flask.Response:
     """Return how many rows a scan for several audiences would read."""
     query = query_strings.read(statistics_shapes.AudienceQuery)
-    cost = audience_scan.cost(site_id, _question(query.audiences))
+    cost = audience_scan.cost(site_id, _question(site_id, query.audiences))
     return responses.personal(cost)
 
 
@@ -155,7 +156,7 @@ def list_audience_commenters(site_id: str) -> flask.Response:
     query = query_strings.read(statistics_shapes.MembersQuery)
     form = ReportForm(statistics_shapes.MemberReport, audience_scan.AudienceMember)
     read = functools.partial(
-        audience_scan.members, site_id, _question(query.audiences), most=_MOST_SCANNED
+        audience_scan.members, site_id, _question(site_id, query.audiences), most=_MOST_SCANNED
     )
     return answer(query, read, form, (site_id, "audience", query.audiences))
 
@@ -193,8 +194,11 @@ def list_counter_numbers(site_id: str) -> flask.Response:
     return answer(query, read, form, listing)
 
 
-def _question(text: str) -> audiences.Question:
-    return audiences.question(audiences.decode_named(text.encode()))
+def _question(site_id: str, text: str) -> audiences.Question:
+    asked = audiences.question(audiences.decode_named(text.encode()))
+    site = site_settings.get(site_id)
+    asked.translate_threads(functools.partial(thread_aliases.stored_id, site))
+    return asked
 
 
 def _category(field: str, name: str) -> str:

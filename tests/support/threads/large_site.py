@@ -28,8 +28,8 @@ from comments.store import connection, reads
 from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows, schema
 from comments.store.models.counter_rows import new_author_row
 from comments.store.wire import codec
-from comments.transfer import imported_file
 from comments.transfer.importing import running_import
+from comments.transfer.parsing import imported_file
 from datastore_emulator import inprocess, protobufs
 from tests.conftest import ROOT
 

@@ -141,10 +141,21 @@ def _lines(site: str, numbers: list[tuple[str, int]]) -> Iterator[CountLine]:
 
 
 def _threads(site: str, names: set[str]) -> dict[str, str]:
-    """Return the ids of threads whose key names contain a digest of the id."""
-    digests = sorted(name for name in names if name.startswith("#"))
-    rows = reads.get_multi([comment_rows.thread_key_of(f"{site}{name}") for name in digests])
-    return {name: row.thread for name, row in zip(digests, rows, strict=True) if row is not None}
+    """Return the current ids of threads whose key names do not tell them.
+
+    These are all threads of a site whose threads have moved, and otherwise the threads whose key
+    names contain a digest of the id.
+    """
+    wanted = sorted(names - {""})
+    about = reads.get(comment_rows.site_key(site)) if wanted else None
+    if about is None or not about.moves:
+        wanted = [name for name in wanted if name.startswith("#")]
+    rows = reads.get_multi([comment_rows.thread_key_of(f"{site}{name}") for name in wanted])
+    return {
+        name: row.alias or row.thread
+        for name, row in zip(wanted, rows, strict=True)
+        if row is not None
+    }
 
 
 def cost(site: str, declaration: Declaration) -> CounterCost:

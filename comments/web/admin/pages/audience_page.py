@@ -3,6 +3,8 @@
 The page counts the same as the command `stats audience`, but one scan reads at most `_MOST` rows.
 """
 
+import functools
+
 import flask
 
 from comments import errors
@@ -10,6 +12,7 @@ from comments.domain import records
 from comments.domain.counters import audiences
 from comments.domain.ids import thread_ids
 from comments.domain.moderation import roles
+from comments.threads import thread_aliases
 from comments.tree.counters import audience_scan
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import query_strings
@@ -50,7 +53,9 @@ def _question(site: records.Site, query: admin_queries.AudienceCountQuery) -> au
         name: [_form(site, source) for source in admin_queries.phrases(line)]
         for name, line in given.items()
     }
-    return audiences.question({_NAME: forms})
+    asked = audiences.question({_NAME: forms})
+    asked.translate_threads(functools.partial(thread_aliases.stored_id, site))
+    return asked
 
 
 def _form(site: records.Site, source: str) -> dict[str, object]:

@@ -15,6 +15,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import decoders, records
+from comments.threads import thread_aliases
 from comments.web.http.decode import field_errors, parameters, thread_parameters
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -40,7 +41,7 @@ def read(shape: type[T]) -> T:
 
 
 def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
-    """Return the canonical thread id in the current request's query, and the other parameters.
+    """Return the id of the stored thread that the query names, and the other parameters.
 
     If `shape` has a field `page`, the query can also contain the number of a page
     (`thread_parameters.split_page_number`).
@@ -54,7 +55,7 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     parameters = pairs(raw, _THREAD_NAMES)
     given = {name: value for name, value in parameters.items() if name not in _THREAD_NAMES}
     rest = _convert(given if number is None else given | {"page": number}, shape)
-    return thread_parameters.thread(raw, site), rest
+    return thread_aliases.stored_id(site, thread_parameters.thread(raw, site)), rest
 
 
 def pairs(

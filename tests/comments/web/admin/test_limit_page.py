@@ -10,8 +10,8 @@ from comments.domain import records
 from comments.events import audit_log
 from comments.limits import usage
 from comments.sites import site_settings
-from comments.transfer import imported_file
 from comments.transfer.importing import import_journal, running_import
+from comments.transfer.parsing import imported_file
 from comments.web.rendering import labels
 from tests.support.people.console_browser import DESK, OWN, Desk
 from tests.support.threads import sample_threads

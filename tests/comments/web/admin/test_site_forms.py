@@ -20,8 +20,8 @@ from comments.moderation import decisions
 from comments.moderation.policy import policy_changes, rulebook
 from comments.sites import site_settings, site_setup
 from comments.store import transactions
-from comments.transfer import imported_file
 from comments.transfer.importing import running_import
+from comments.transfer.parsing import imported_file
 from comments.tree.counters import statistics
 from comments.upkeep import service_checks, wiring
 from comments.upkeep.backups import nightly_backup

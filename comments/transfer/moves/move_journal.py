@@ -1,0 +1,169 @@
+"""The journal of moves of threads, from which a move continues and is undone.
+
+    Job       key: "moves/{site id}/{id}"; `position` is a Move as JSON
+    MovePart  key: "{site id}/{id}/{number}"; `content` contains MoveEntry values as JSON: the
+              threads that one transaction moves, and what an undo must know about them
+
+The parts are stored before the move begins, so a move that began always has all of its parts.
+"""
+
+import enum
+import itertools
+import secrets
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from comments.domain import decoders, records
+from comments.store import ownership, reads, transactions
+from comments.store.models import event_rows, schema
+
+OWNER = "move_journal"
+AT_ONCE = 10  # Threads in one part, which one transaction moves
+TERM = timedelta(days=30)  # A move can be undone for this time.
+_PREFIX = "moves/"
+_STORED_AT_ONCE = 50  # Parts in one transaction
+_BEHIND = "\U0010ffff"
+
+
+class MoveState(enum.StrEnum):
+    """The state of a move. A move in `PLANNED` has not begun; its parts may be incomplete."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    DONE = "done"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+
+
+class Move(msgspec.Struct, frozen=True):
+    """One operation. `next` is the number of finished parts of the move, or of its undo.
+
+    `threads`, `moved` and `restored` are numbers of threads. A thread that another operation or a
+    new thread has overtaken is not moved, and not restored.
+    """
+
+    site: str
+    id: str
+    what: str
+    actor: records.Actor
+    began: datetime
+    parts: int
+    threads: int
+    state: MoveState = MoveState.PLANNED
+    next: int = 0
+    moved: int = 0
+    restored: int = 0
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Return whether the move, or its undo, has begun and has parts left."""
+        return self.state in {MoveState.RUNNING, MoveState.UNDOING}
+
+
+class MoveEntry(msgspec.Struct, array_like=True):
+    """A thread of a part, as planned and as moved.
+
+    `was` is the address that the thread had if the move replaced it, and `owned` whether a
+    moderator had set it. `made` tells whether the move added the alias.
+    """
+
+    stored: str
+    old: str
+    new: str
+    url: str
+    moved: bool = False
+    made: bool = False
+    was: str | None = None
+    owned: bool = False
+
+
+_MOVE = decoders.json(Move)
+_ENTRIES = decoders.json(list[MoveEntry])
+
+
+def key(site: str, move: str) -> schema.RowKey:
+    return event_rows.job_key(f"{_PREFIX}{site}/{move}")
+
+
+def get(site: str, move: str) -> Move | None:
+    """Read a move, in or outside a transaction."""
+    row = reads.get(key(site, move))
+    return None if row is None else _MOVE.decode(row.position)
+
+
+def part(move: Move, number: int) -> list[MoveEntry]:
+    """Read the entries of a part."""
+    row = reads.get(_part_key(move, number))
+    return [] if row is None else _ENTRIES.decode(row.content)
+
+
+def writes(
+    move: Move, number: int | None = None, entries: Sequence[MoveEntry] = ()
+) -> ownership.Writes:
+    """Store a move, and the entries of one of its parts."""
+    position = msgspec.json.encode(move).decode()
+    rows: list[schema.StoredRow] = [
+        event_rows.JobRow(key=key(move.site, move.id), position=position)
+    ]
+    if number is not None:
+        rows.append(_part_row(move, number, entries))
+    return ownership.Writes(OWNER, put=tuple(rows))
+
+
+def plan(
+    site: str, what: str, actor: records.Actor, entries: Sequence[MoveEntry], *, now: datetime
+) -> Move:
+    """Store a move that has not begun, with all of its parts."""
+    parts = -(-len(entries) // AT_ONCE)
+    move = Move(site, secrets.token_hex(4), what, actor, now, parts, len(entries))
+    transactions.transaction(lambda: transactions.apply(writes(move)))
+    numbers = iter(range(parts))
+    while some := list(itertools.islice(numbers, _STORED_AT_ONCE)):
+        rows = tuple(
+            _part_row(move, number, entries[number * AT_ONCE : (number + 1) * AT_ONCE])
+            for number in some
+        )
+        _apply(ownership.Writes(OWNER, put=rows))
+    return move
+
+
+def of_site(site: str) -> list[Move]:
+    """Return the moves of a site, newest first."""
+    return sorted(_moves(f"{_PREFIX}{site}/"), key=lambda move: move.began, reverse=True)
+
+
+def every() -> Iterator[Move]:
+    """Yield the moves of all sites."""
+    yield from _moves(_PREFIX)
+
+
+def expire(now: datetime) -> None:
+    """Delete the journals of moves that can no longer be undone."""
+    for move in every():
+        if move.is_unfinished or now - move.began < TERM:
+            continue
+        keys = [_part_key(move, number) for number in range(move.parts)]
+        for start in range(0, len(keys), _STORED_AT_ONCE):
+            _apply(ownership.Writes(OWNER, delete=tuple(keys[start : start + _STORED_AT_ONCE])))
+        _apply(ownership.Writes(OWNER, delete=(key(move.site, move.id),)))
+
+
+def _apply(changed: ownership.Writes) -> None:
+    transactions.transaction(lambda: transactions.apply(changed))
+
+
+def _moves(prefix: str) -> Iterator[Move]:
+    where = (("__key__", ">=", prefix), ("__key__", "<", f"{prefix}{_BEHIND}"))
+    for message in reads.fetch(reads.Query("Job", where, ("__key__",))):
+        yield _MOVE.decode(message.properties["position"].string_value)
+
+
+def _part_key(move: Move, number: int) -> schema.RowKey:
+    return event_rows.move_part_key(f"{move.site}/{move.id}/{number:06}")
+
+
+def _part_row(move: Move, number: int, entries: Sequence[MoveEntry]) -> event_rows.MovePartRow:
+    content = msgspec.json.encode(list(entries)).decode()
+    return event_rows.MovePartRow(key=_part_key(move, number), content=content)

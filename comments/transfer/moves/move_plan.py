@@ -1,0 +1,200 @@
+"""Plan moves of threads: which threads move where, and which cannot. A plan stores nothing.
+
+A list names the old and the new address or id of each page. A mapping describes many pages at once:
+a host, a path or a pattern, in the form that imports use (`page_mapping`).
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from comments import errors
+from comments.domain import records
+from comments.domain.ids import thread_ids
+from comments.domain.languages import error_texts
+from comments.store import reads
+from comments.store.models import comment_rows, conversion
+from comments.threads import thread_aliases, thread_info
+from comments.transfer.checking import page_mapping
+
+T = TypeVar("T")
+
+MOST = 100_000  # Maximum number of lines in a list
+_AT_ONCE = 100  # Threads in one look-up
+
+
+class PlannedMove(msgspec.Struct, frozen=True, array_like=True):
+    """A thread to move: its stored id, the id that it shows, and its new id.
+
+    `url` is the address of the new page, or "" if it is not on one of the site's origins.
+    """
+
+    stored: str
+    old: str
+    new: str
+    url: str
+
+
+class Collision(NamedTuple):
+    """A thread that cannot move, because its new id leads to another thread (`owner`)."""
+
+    old: str
+    new: str
+    owner: str
+
+
+class Plan(NamedTuple):
+    """What a move would do.
+
+    `missing` contains the given addresses without a thread. `same` is the number of threads that
+    already show their new id. `left` is the number of the site's threads that a mapping does not
+    match; it is None for a list.
+    """
+
+    moves: tuple[PlannedMove, ...]
+    collisions: tuple[Collision, ...]
+    missing: tuple[str, ...]
+    same: int
+    left: int | None
+
+
+def read_list(text: str) -> list[tuple[str, str]]:
+    """Read a CSV file whose lines are `old,new`. A first line `old,new` is a heading.
+
+    Raises:
+        errors.MoveRefused: a line does not have two fields, or there are too many lines.
+    """
+    pairs: list[tuple[str, str]] = []
+    lines = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    try:
+        for line in lines:
+            cells = [cell.strip() for cell in line]
+            if not any(cells) or (not pairs and [cell.lower() for cell in cells] == ["old", "new"]):
+                continue
+            if len(cells) != 2 or not all(cells):  # noqa: PLR2004 - old and new
+                raise errors.MoveRefused(
+                    f"Line {lines.line_num} is not an old and a new address, separated by a comma."
+                )
+            pairs.append((cells[0], cells[1]))
+            if len(pairs) > MOST:
+                raise errors.MoveRefused(f"The list has more than {MOST:,} lines.")
+    except csv.Error as error:
+        raise errors.MoveRefused(f"Line {lines.line_num} is not valid CSV: {error}.") from error
+    return pairs
+
+
+def of_list(site: records.Site, pairs: Sequence[tuple[str, str]]) -> Plan:
+    """Plan to move each thread of a list.
+
+    Raises:
+        errors.MoveRefused: an address or id is invalid, or the list names a thread twice.
+    """
+    wanted: dict[str, tuple[str, str, str]] = {}
+    for part in _parts(pairs):
+        names = thread_aliases.stored_ids(site, [_id(site, old) for old, _ in part])
+        for stored, (old, new) in zip(names, part, strict=True):
+            if stored in wanted:
+                raise errors.MoveRefused(f"{old!r} and {wanted[stored][0]!r} are the same thread.")
+            target = _id(site, new)
+            wanted[stored] = (old, target, _url(site, new, target))
+    moves, missing = [], []
+    for some in _parts(list(wanted.items())):
+        keys = [comment_rows.thread_key(records.ThreadName(site.id, name)) for name, _ in some]
+        for (stored, (old, new, url)), row in zip(some, reads.get_multi(keys), strict=True):
+            if row is None:
+                missing.append(old)
+            else:
+                moves.append(PlannedMove(stored, row.alias or stored, new, url))
+    return _plan_of(site, moves, tuple(missing), None)
+
+
+def of_mapping(site: records.Site, mapping: page_mapping.PageMapping) -> Plan:
+    """Plan to move every thread of the site whose page a mapping matches."""
+    moves, left = [], 0
+    query = reads.Query("Thread", where=(("site", "=", site.id),))
+    for message in reads.walk(query):
+        stored = message.properties["thread"].string_value
+        shown = message.properties["alias"].string_value or stored
+        move = _mapped_move(site, mapping, stored, shown, message.properties["url"].string_value)
+        if move is None:
+            left += 1
+        else:
+            moves.append(move)
+    return _plan_of(site, moves, (), left)
+
+
+def _mapped_move(
+    site: records.Site, mapping: page_mapping.PageMapping, stored: str, shown: str, url: str
+) -> PlannedMove | None:
+    """Map a thread that is named by its page. The thread's address tells its scheme and slashes."""
+    for address in (url, f"https://{shown}"):
+        try:
+            if thread_ids.page_id(address, site) == shown:
+                mapped = mapping.apply(address)
+                new = thread_ids.page_id(mapped.url, site)
+                return (
+                    PlannedMove(stored, shown, new, _url(site, mapped.url, new))
+                    if mapped.by
+                    else None
+                )
+        except errors.BadInput:
+            continue
+    return None
+
+
+def _plan_of(
+    site: records.Site, moves: Iterable[PlannedMove], missing: tuple[str, ...], left: int | None
+) -> Plan:
+    """Divide moves into those that are possible, collisions, and threads that are already there."""
+    possible: list[PlannedMove] = []
+    collisions: list[Collision] = []
+    same = 0
+    taken: dict[str, str] = {}
+    for part in _parts(list(moves)):
+        for move, owner in zip(part, _owners(site, part), strict=True):
+            other = owner if owner not in {"", move.stored} else taken.get(move.new, "")
+            if move.old == move.new:
+                same += 1
+            elif other:
+                collisions.append(Collision(move.old, move.new, other))
+            else:
+                taken[move.new] = move.stored
+                possible.append(move)
+    return Plan(tuple(possible), tuple(collisions), missing, same, left)
+
+
+def _owners(site: records.Site, moves: Sequence[PlannedMove]) -> list[str]:
+    """Return the stored id of the thread to which each new id leads now, or ""."""
+    names = [records.ThreadName(site.id, move.new) for move in moves]
+    threads = reads.get_multi([comment_rows.thread_key(name) for name in names])
+    aliases = reads.get_multi([comment_rows.thread_alias_key(name) for name in names])
+    return [
+        conversion.thread_record(thread).name.id if thread else alias.thread_id if alias else ""
+        for thread, alias in zip(threads, aliases, strict=True)
+    ]
+
+
+def _id(site: records.Site, given: str) -> str:
+    """Return the canonical id that an address or id names."""
+    try:
+        if given.startswith("/") or "://" in given:
+            return thread_ids.page_id(given, site)
+        return thread_ids.canonical_id(given)
+    except errors.BadInput as error:
+        raise errors.MoveRefused(f"{given!r}: {error_texts.sentence(error)}") from error
+
+
+def _url(site: records.Site, given: str, thread: str) -> str:
+    """Return the address of a thread's new page, or "" if it is not on the site."""
+    address = thread_ids.absolute(given, site.origins)
+    if "://" in address and (known := thread_info.address(address, site)):
+        return thread_ids.page_url(known, thread, site)
+    return thread_info.page_address("", thread, site)
+
+
+def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]
