@@ -1,10 +1,13 @@
-"""Page through a thread with the ordered query, either flat by time or one level at a time."""
+"""Page through a thread with the ordered query, either flat by time or one level at a time.
+
+A page can start at any offset. The time index of a long thread's directory (`time_index`) contains
+the places from which the query skips the comments before the page.
+"""
 
 import msgspec
 
-from comments import errors
 from comments.domain import presentation, records
-from comments.reading.materialized import first_page, merged_view, thread_view
+from comments.reading.materialized import first_page, merged_view, thread_view, time_index
 from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import PageData
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
@@ -28,12 +31,6 @@ class Flat(ListingPage):
         super().__init__(name, asked, order, parent or "")
         self._order, self._parent = order, parent
         self._is_first = asked.is_first and parent is None
-        most = ordered_query.MAX_FLAT_OFFSET
-        if asked.offset > most:
-            if asked.field == "page":
-                most = 1 + most // asked.limit
-            least = 0 if asked.field == "offset" else 1
-            raise errors.BadInput(asked.field, "out-of-range", minimum=least, maximum=most)
 
     def look(self, age: float = 0.0) -> str:
         """Find the view of the thread and return the page's tag."""
@@ -43,8 +40,11 @@ class Flat(ListingPage):
         return tag
 
     def _cut_page(self, source: PageData) -> presentation.ThreadPage:
-        run = self._run_query()
-        view = view_of(source, *(row.shape for row in run.rows))
+        view = view_of(source)
+        if self.asked.offset and self.asked.offset >= view.total:
+            raise ordered_query.beyond_the_end(view.total)
+        run = self._run_query(view.times)
+        view_of(source, *(row.shape for row in run.rows))
         page = _page_with_counts(view, run)
         if self._is_first:
             page = msgspec.structs.replace(page, pinned=self._pinned_rows(view))
@@ -61,7 +61,17 @@ class Flat(ListingPage):
     def _query(self) -> presentation.ThreadPage:
         return self._query_page(lambda: self._run_query().with_counts())
 
-    def _run_query(self) -> ordered_query.UncountedPage:
+    def _run_query(self, times: time_index.TimeIndex | None = None) -> ordered_query.UncountedPage:
+        if self._parent is None:
+            newest_first = self._order is ListingOrder.NEWEST
+            return ordered_query.flat_page(
+                self.name,
+                order=ordered_query.QueryOrder(self._order),
+                limit=self.asked.limit,
+                cursor=self.asked.start,
+                secret=self.asked.secret,
+                starts=time_index.starts(times, newest_first=newest_first),
+            )
         return ordered_query.uncounted_page(
             self.name,
             order=ordered_query.QueryOrder(self._order),

@@ -22,7 +22,7 @@ from comments.reading.thread_pages import ListingOrder
 from comments.sites import site_settings
 from comments.store import connection
 from comments.threads import thread_cache
-from comments.tree.lists import listed_comments
+from comments.tree.lists import listed_comments, ordered_query
 from comments.web.http import responses
 from datastore_emulator import inprocess, testing
 from tests.conftest import ROOT
@@ -132,6 +132,36 @@ def test_a_page_by_number_costs_three_reads_wherever_it_is(large: LargeThread, o
     pages = len(large.ids) // 50
     for number in (2, pages // 3, pages // 2, pages - 1):
         assert 2 <= large.cold(large.url("json", f"&order={order}&page={number}")) <= 3
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_page_by_time_at_any_offset_equals_a_plain_sort_and_costs_three_reads(
+    large: LargeThread, *, newest_first: bool
+) -> None:
+    """The directory, at most two probes, a skip within one chunk; and each comment with its bucket.
+
+    The limit of 1 leaves two comments to read: the page's, and the next one for the cursor.
+    """
+    with large.store.context():
+        rows = ordered_query.thread(NAME)
+    plain = sorted(rows, key=lambda row: (row.created, row.sort_hash), reverse=newest_first)
+    order = "newest" if newest_first else "oldest"
+    for offset in (0, 999, 1_000, len(rows) // 2, len(rows) - 1):
+        url = large.url("json", f"&order={order}&offset={offset}&limit=1")
+        comments, bucket = min(2, len(rows) - offset), 1
+        cost = large.cold(url)
+        assert cost <= 3 + comments + bucket
+        (shown,) = large.client.get(url).get_json()["comments"]
+        assert (shown["id"], shown["position"]) == (plain[offset].id, offset + 1)
+
+
+def test_a_cursor_deep_in_an_order_by_time_keeps_its_position(large: LargeThread) -> None:
+    for order in ("oldest", "newest"):
+        url = large.url("json", f"&order={order}&limit=2")
+        page = large.client.get(f"{url}&offset={len(large.ids) // 2}").get_json()
+        assert large.cold(f"{url}&cursor={page['cursor']}") <= 10
+        following = large.client.get(f"{url}&cursor={page['cursor']}").get_json()
+        assert following["first"] == page["last"] + 1
 
 
 @pytest.mark.parametrize("form", FORMS)

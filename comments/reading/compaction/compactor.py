@@ -55,6 +55,7 @@ from comments.reading.materialized import (
     first_page,
     merged_view,
     ranking,
+    time_index,
     view_cache,
 )
 from comments.store import ownership, reads, transactions
@@ -135,10 +136,13 @@ def prepare(
     # The sweep after the switch finds the buckets of an unreadable directory.
     stored, is_readable = directories.load_base(name)
     base, rows = stored, list(deltas.flagged_rows(name))
-    fresh = [row for row in rows if not base.has_compacted(row.entry.id, row.entry.revision)]
+    fresh, created = deltas.changes(stored, rows), None
     left = due_threads.seconds_left([row.fold_by for row in fresh], now) if only_due else 0.0
     if 0 < left < math.inf:
         return PreparedBuckets(name, stored, stored.content, (), "", left)
+    if time_index.is_due(stored.content.times, stored.total):
+        rows, created = deltas.flagged_rows_and_times(name)
+        fresh = deltas.changes(stored, rows)
     is_whole = not stored.version or not is_readable or any(row.moved for row in fresh)
     is_whole = is_whole or stored.content.shape != shape
     if is_whole:
@@ -151,7 +155,11 @@ def prepare(
         _about(thread),
     )
     if not fresh:
-        content = msgspec.structs.replace(stored.content, about=about if stored.version else None)
+        content = msgspec.structs.replace(
+            stored.content,
+            about=about if stored.version else None,
+            times=_time_index(base, fresh, created),
+        )
         return PreparedBuckets(name, stored, content, (), attempt.token)
     try:
         lines, tail = attempt.rewrite_buckets(
@@ -180,8 +188,26 @@ def prepare(
         pinned=_pinned_comments(base.content, fresh),
         shape=shape,
         scheme=sorthash.encode_scheme(scheme),
+        times=_time_index(base, fresh, created),
     )
     return PreparedBuckets(name, stored, content, tuple(attempt.written), attempt.token)
+
+
+def _time_index(
+    base: buckets.Directory,
+    fresh: Sequence[deltas.DeltaRow],
+    created: Sequence[datetime] | None,
+) -> time_index.TimeIndex | None:
+    """Return the time index of a directory that adds `fresh` to `base`.
+
+    `created` are the times of all rows that the directory will list, if they were read.
+    """
+    if not base.version:
+        created = [row.created for row in fresh if row.is_listed and row.created is not None]
+    if created is not None:
+        return time_index.of_times(created)
+    index = base.content.times
+    return index and time_index.update(index, deltas.shifts(base, fresh))
 
 
 def _dead_keys(

@@ -7,7 +7,7 @@ rows.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
     directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced,
-               pinned, shape, scheme])
+               pinned, shape, scheme, times])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
     best       [ranking, top, ranked]    see `ranking`; nil while no discussion has an upvote
@@ -28,6 +28,7 @@ rows.
 - `shape` and `scheme` belong to the tree that the directory shows (`tree/schemes/scheme_change`).
   `scheme` is in its stored form. In directories of older releases, `scheme` is "", which means the
   site's scheme.
+- `times` is the index of a long thread's comments by time (`time_index`), otherwise nil.
 
 Stored data outlives releases, so these formats must not change; golden tests check this.
 """
@@ -45,6 +46,7 @@ import msgspec
 
 from comments.domain import decoders, records
 from comments.domain.ids import sorthash
+from comments.reading.materialized import time_index
 
 _OVERHEAD = 200  # Approximate bytes of Python objects for a line or a row.
 _ROOT = 100  # Approximate bytes of Python objects for a discussion.
@@ -141,6 +143,7 @@ class DirectoryContent(msgspec.Struct, frozen=True, array_like=True):
     pinned: tuple[tuple[str, str], ...] = ()
     shape: int = 0
     scheme: str = ""
+    times: time_index.TimeIndex | None = None
 
 
 class Bucket(msgspec.Struct, frozen=True, dict=True):
@@ -185,6 +188,12 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
     def lines(self) -> tuple[BucketSummary, ...]:
         """Return the lines of the buckets, in reading order."""
         return self.content.lines
+
+    @property
+    def total(self) -> int:
+        """Return the number of rows that readers see without a delta."""
+        tail = sum(bool(mark.json) - mark.held for mark in self.content.tail)
+        return self.before[-1] + tail
 
     @functools.cached_property
     def rows_to_clear(self) -> dict[str, Clearing]:

@@ -24,6 +24,7 @@ from comments.reading.materialized import (
     first_page,
     merged_view,
     ranking,
+    time_index,
 )
 from comments.store import reads
 from comments.store.models import bucket_rows, comment_rows
@@ -98,7 +99,7 @@ def mismatches(
     directory = materialized.stored.directory
     if not directory.version:
         return []
-    fresh = delta(directory, rows)
+    fresh = deltas.changes(directory, rows)
     if any(row.moved for row in fresh):
         return []  # Readers use the ordered query, and the next compaction uses only the rows
     lost = [
@@ -107,15 +108,6 @@ def mismatches(
     if lost:
         return [Mismatch("", "bucket", f"{key} is missing or unreadable", key) for key in lost]
     return list(_Comparison(scheme, materialized, materialized.stored, rows, fresh).mismatches())
-
-
-def delta(directory: buckets.Directory, rows: Sequence[deltas.DeltaRow]) -> list[deltas.DeltaRow]:
-    """Return the rows that differ from a directory: the same rows that a probe would find."""
-    return [
-        row
-        for row in rows
-        if row.flagged and not directory.has_compacted(row.entry.id, row.entry.revision)
-    ]
 
 
 class _Comparison:
@@ -147,6 +139,7 @@ class _Comparison:
             deltas.merge(self._directory, self._fresh.values()),
             self._materialized.load,
             changed=deltas.newest_change(self._content, self._fresh.values()),
+            shifts=tuple(deltas.shifts(self._directory, self._fresh.values())),
         )
         yield from self._pages(view)
         yield from self._memberships()
@@ -201,9 +194,11 @@ class _Comparison:
     def _summary(self, view: merged_view.View) -> Iterator[Mismatch]:
         """Compare the values of the whole thread, and the stored first page."""
         pinned = [entry.id for entry in self._listed if presentation.is_pinned(entry.json)]
+        times = [row.created for row in self._rows if row.is_listed and row.created]
         pairs: dict[str, tuple[object, object]] = {
             "total": (view.total, len(self._listed)),
             "changed": (view.changed, records.newest(row.changed for row in self._rows)),
+            "times": (view.times, view.times and time_index.recount(view.times, times)),
             "pinned": ([entry.id for entry in view.pinned_entries], pinned),
         }
         if self._stored.terms is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from comments.domain import presentation, records
-from comments.reading.materialized import buckets
+from comments.reading.materialized import buckets, time_index
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 
@@ -27,6 +27,7 @@ class DeltaRow(msgspec.Struct, frozen=True):
     - `flagged`: the row's `unfolded` flag is set.
     - `fold_by`: the deadline for compacting the row; None means immediately.
     - `shape`: the shape of the tree to which the row's hash belongs.
+    - `created`: the time at which the comment was written.
     """
 
     entry: buckets.ListedEntry
@@ -39,6 +40,7 @@ class DeltaRow(msgspec.Struct, frozen=True):
     flagged: bool = True
     fold_by: datetime | None = None
     shape: int = 0
+    created: datetime | None = None
 
 
 def newest_change(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -> datetime | None:
@@ -66,6 +68,24 @@ def merge(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[bucket
     return list(marks.values())
 
 
+def changes(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[DeltaRow]:
+    """Return the rows that differ from a directory: the rows that a probe would find."""
+    return [
+        row
+        for row in rows
+        if row.flagged and not directory.has_compacted(row.entry.id, row.entry.revision)
+    ]
+
+
+def shifts(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> Iterator[time_index.Shift]:
+    """Yield the rows that appear in, or disappear from, the rows that a directory lists."""
+    for row in rows:
+        cleared = directory.rows_to_clear.get(row.entry.id)
+        was_listed = row.shelved if cleared is None else cleared.is_listed
+        if row.is_listed != was_listed and row.created is not None:
+            yield row.created, row.is_listed - was_listed
+
+
 def row_of(message: Any) -> DeltaRow:
     """Convert a stored comment to a delta row."""
     return row_from(conversion.comment_from_message(message), message)
@@ -85,12 +105,30 @@ def row_from(record: records.Comment, message: Any) -> DeltaRow:
         message.properties["unfolded"].boolean_value,
         conversion.stored_time(message, "fold_by"),
         record.shape,
+        record.created,
     )
 
 
 def flagged_rows(name: records.ThreadName) -> Iterator[DeltaRow]:
     """Read the rows whose `unfolded` flag is set."""
     return map(row_of, reads.fetch(_flagged_query(name)))
+
+
+def flagged_rows_and_times(
+    name: records.ThreadName,
+) -> tuple[list[DeltaRow], list[datetime]]:
+    """Read the flagged rows, and the times of all listed rows at the same moment."""
+    times = reads.Query(
+        "Comment",
+        where=(("thread", "=", comment_rows.thread_key_name(name)), ("listed", "=", True)),
+        order=("created", "sort_hash"),
+        projection=("created", "sort_hash"),
+    )
+    rows, messages = transactions.snapshot(
+        lambda: (list(flagged_rows(name)), list(reads.fetch(times)))
+    )
+    created = (conversion.projected_time(row.properties["created"]) for row in messages)
+    return rows, [time for time in created if time is not None]
 
 
 def listed_or_flagged_rows(name: records.ThreadName) -> list[DeltaRow]:

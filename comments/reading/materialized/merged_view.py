@@ -23,7 +23,7 @@ import msgspec
 
 from comments.domain import presentation
 from comments.domain.ids import sorthash
-from comments.reading.materialized import buckets
+from comments.reading.materialized import buckets, time_index
 
 # A function that loads buckets by key in one call.
 Load = Callable[[Sequence[str]], Sequence[buckets.Bucket]]
@@ -38,6 +38,8 @@ def weight_of(mark: buckets.ChangedEntry) -> int:
 class View:
     """A thread at one moment. `changed` is the time of its newest change.
 
+    `shifts` are the changes of the delta to the directory's time index.
+
     Views are not thread-safe.
     """
 
@@ -48,9 +50,11 @@ class View:
         load: Load,
         *,
         changed: datetime | None = None,
+        shifts: Sequence[time_index.Shift] = (),
     ) -> None:
         self.directory = directory
         self.changed = changed
+        self._shifts = shifts
         self._lines = directory.content.lines
         self._marks = sorted(marks, key=_hash_of)
         self._hashes = [mark.sort_hash for mark in self._marks]
@@ -58,6 +62,12 @@ class View:
         self._weights = [0, *itertools.accumulate(map(weight_of, self._marks))]
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
+
+    @functools.cached_property
+    def times(self) -> time_index.TimeIndex | None:
+        """Return the index of the rows by time, or None if the directory has none."""
+        index = self.directory.content.times
+        return index and time_index.update(index, self._shifts)
 
     @functools.cached_property
     def tag(self) -> str:

@@ -152,6 +152,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
                 deltas.merge(kept.directory, rows.values()) if rows else content.tail,
                 lambda keys: held.load_buckets(name, keys),
                 changed=deltas.newest_change(content, rows.values()) if rows else content.changed,
+                shifts=tuple(deltas.shifts(kept.directory, rows.values())),
             )
             probed = {comment_id: row.entry.revision for comment_id, row in rows.items()}
             moment = Moment(kept.directory.version, probed, made.tag)

@@ -29,8 +29,11 @@ from comments.store.models import comment_rows, conversion
 from comments.tree.lists import listed_comments
 
 MAX_LIMIT = 200
-MAX_FLAT_OFFSET = 1_000  # Comments that a page in a flat order may skip or count; see docs/costs.md
+MOST_COUNTED = 1_000  # Comments that a page in a flat order counts without a time index
 ROOTS = "root"
+# Places in an order by time, each with the number of comments before it (`time_index.Start`).
+Starts = Sequence[tuple[datetime | None, int]]
+_BEGINNING: Starts = ((None, 0),)
 
 
 class QueryOrder(enum.StrEnum):
@@ -172,6 +175,24 @@ def uncounted_page(
     return _listing_page(listing, limit=limit, cursor=cursor, secret=secret)
 
 
+def flat_page(
+    name: records.ThreadName,
+    *,
+    order: QueryOrder,
+    limit: int,
+    cursor: str | int | None,
+    secret: str,
+    starts: Starts = _BEGINNING,
+) -> UncountedPage:
+    """Read the rows of a page in a flat order; see `uncounted_page`.
+
+    `starts` are places in this order, from which the comments before the page are skipped or
+    counted.
+    """
+    listing = _Listing(name, order)
+    return _listing_page(listing, limit=limit, cursor=cursor, secret=secret, starts=starts)
+
+
 def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.OrderedPage:
     """Read a page of the comments below a comment, in reading order.
 
@@ -276,34 +297,36 @@ def _listing_page(
     cursor: str | int | None,
     secret: str,
     after: tuple[object, ...] | None = None,
+    starts: Starts = _BEGINNING,
 ) -> UncountedPage:
     check_limit(limit)
     position, before, shape = after, None, None
     if isinstance(cursor, str):
         position, shape = _unseal(cursor, listing, secret)
         if listing.order is not QueryOrder.THREAD:
-            before = _before_flat(listing, *position)
+            before = _before_flat(listing, position, starts)
     elif after is None and not listing.low:
         before = cursor or 0
-        position = _last_skipped(listing, before) if before else None
+        position = _last_skipped(listing, before, starts) if before else None
     rows = _rows(listing, limit + 1, after=position)
     if shape is not None and shape != (rows[0].shape if rows else _shape_of(listing.name)):
         raise errors.CursorExpired
     return _page_of(listing, rows, limit, secret, before=before)
 
 
-def _last_skipped(listing: _Listing, offset: int) -> tuple[object, ...]:
+def _last_skipped(listing: _Listing, offset: int, starts: Starts) -> tuple[object, ...]:
     """Return the position of the last comment that an offset skips.
 
     Only index entries are read. The result is in the form that cursors contain.
     """
+    start, before = next(place for place in reversed(starts) if place[1] < offset)
     properties = tuple(name.lstrip("-") for name in _BY[listing.order])
     query = reads.Query(
         "Comment",
-        where=_base(listing),
+        where=(*_base(listing), *_from(listing, start)),
         order=_BY[listing.order],
         projection=properties,
-        offset=offset - 1,
+        offset=offset - before - 1,
         limit=2,
     )
     messages = list(reads.fetch(query))
@@ -322,24 +345,38 @@ def beyond_the_end(total: int) -> errors.BadInput:
     return errors.BadInput("offset", "beyond-the-end", total=total)
 
 
-def _before_flat(listing: _Listing, moment: object, sort_hash: object) -> int | None:
+def _before_flat(listing: _Listing, position: tuple[Any, ...], starts: Starts) -> int | None:
     """Count the comments up to a position in a flat order, or return None if there are too many."""
-    earlier, same = ("<", "<=") if listing.order is QueryOrder.OLDEST else (">", ">=")
+    moment, sort_hash = position
+    is_oldest = listing.order is QueryOrder.OLDEST
+    earlier, same = ("<", "<=") if is_oldest else (">", ">=")
+    start, known = next(
+        place for place in reversed(starts) if place[0] is None or (place[0] <= moment) is is_oldest
+    )
+    most = MOST_COUNTED + 1 if len(starts) == 1 else None
     count = sum(
-        _count_where(listing, where)
+        _count_where(listing, where, most)
         for where in (
-            (("created", earlier, moment),),
+            (*_from(listing, start), ("created", earlier, moment)),
             (("created", "=", moment), ("sort_hash", same, sort_hash)),
         )
     )
-    return count if count <= MAX_FLAT_OFFSET else None
+    return None if most and count >= most else known + count
 
 
-def _count_where(listing: _Listing, where: Iterable[tuple[str, str, object]]) -> int:
+def _from(listing: _Listing, start: datetime | None) -> tuple[tuple[str, str, object], ...]:
+    """Return the condition for the comments after a place in a flat order (`Starts`)."""
+    if start is None:
+        return ()
+    return (("created", ">=" if listing.order is QueryOrder.OLDEST else "<", start),)
+
+
+def _count_where(
+    listing: _Listing, where: Iterable[tuple[str, str, object]], most: int | None
+) -> int:
     conditions = (*_base(listing), *where)
     equal = {name for name, operator, _ in conditions if operator == "="}
     order = tuple(name for name in _BY[listing.order] if name.lstrip("-") not in equal)
-    most = MAX_FLAT_OFFSET + 1
     return reads.count(reads.Query("Comment", where=conditions, order=order, limit=most))
 
 

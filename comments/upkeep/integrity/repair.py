@@ -141,7 +141,7 @@ class _Checked:
         stored = self._read.materialized.stored
         if stored is None or not stored.directory.version:
             return
-        rows = comparison.delta(stored.directory, self._read.stored)
+        rows = deltas.changes(stored.directory, self._read.stored)
         ids = [row.entry.id for row in rows if row.entry.id not in mended]
         for start in range(0, len(ids), _BATCH):
             _reread(ids[start : start + _BATCH])

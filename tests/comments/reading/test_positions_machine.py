@@ -131,7 +131,8 @@ class Machine(RuleBasedStateMachine):
     def post(self, place: int) -> None:
         """Post a comment: a root, or an answer to an earlier comment."""
         self.step += 1
-        now = sample_threads.START + timedelta(minutes=self.step)
+        # Several comments have the same time.
+        now = sample_threads.START + timedelta(minutes=self.step // 2)
         parent = (
             self.comments[place % len(self.comments)].id if self.comments and place % 4 else None
         )

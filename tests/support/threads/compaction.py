@@ -6,15 +6,18 @@ import pytest
 
 from comments.domain import records
 from comments.reading.compaction import compactor
-from comments.reading.materialized import view_cache
+from comments.reading.materialized import time_index, view_cache
 from comments.store.memory import caches
 from tests.support.threads import sample_threads
 
 
 def small_buckets(patch: pytest.MonkeyPatch, rows: int = 4, tail: int = 2) -> None:
-    """Limit buckets and tails to a few rows, so that even a short thread needs several buckets."""
+    """Limit buckets, tails and time chunks to a few rows, so that short threads have several."""
     patch.setattr(compactor, "BUCKET_ROWS", rows)
     patch.setattr(compactor, "TAIL_ROWS", tail)
+    patch.setattr(time_index, "LEAST_ROWS", rows)
+    patch.setattr(time_index, "CHUNK_ROWS", 2)
+    patch.setattr(time_index, "MOST_LATE", 2)
 
 
 def whole(name: records.ThreadName, **at: datetime) -> None:
