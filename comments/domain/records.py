@@ -209,6 +209,13 @@ class ImportUndo(msgspec.Struct, frozen=True):
     id: str
 
 
+class BulkDecision(msgspec.Struct, frozen=True):
+    """A bulk decision that has work to do: the site and the job's id."""
+
+    site: str
+    id: str
+
+
 class SiteErasure(msgspec.Struct, frozen=True):
     """An erasure of a deleted site that is due or has begun."""
 

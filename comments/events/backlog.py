@@ -3,8 +3,9 @@
 A thread is due `ERASE_AFTER` seconds after an edit or a retraction. Otherwise, it is due when it
 has `FOLD_ROWS` pending changes or when its oldest pending change is `FOLD_AFTER` seconds old. A
 list is due when one of its marks requests compaction; a comment is due `COUNT_AFTER` seconds after
-its first uncounted vote. An undo of an import and an erasure of a site are due immediately. Each
-thread, list, comment, undo and erasure is in the backlog only once, no matter how often it changes.
+its first uncounted vote. An undo of an import, an erasure of a site and a bulk decision are due
+immediately. Each of them, and each thread, list and comment, is in the backlog only once, no matter
+how often it changes.
 
 No work depends on the backlog alone. The commit of a change also stores that compaction, counting
 or delivery is needed. If a process dies, a query (`scheduler`) therefore finds the work of that
@@ -29,6 +30,7 @@ Name = (
     | records.VotedComment
     | records.ImportUndo
     | records.SiteErasure
+    | records.BulkDecision
 )
 TELL_AFTER = 0.5  # Seconds without a new event after which the collected events are delivered.
 # Maximum number of seconds that an event waits while more events arrive. A larger delivery takes
@@ -223,6 +225,11 @@ def note_undo(undo: records.ImportUndo) -> None:
 def note_site_erasure(site: str) -> None:
     """Report that the rows of a site must be erased. Call this function after the commit."""
     _notes().add(records.SiteErasure(site), changes=0, within=0.0)
+
+
+def note_bulk(decision: records.BulkDecision) -> None:
+    """Report that a bulk decision has work to do. Call this function after the commit."""
+    _notes().add(decision, changes=0, within=0.0)
 
 
 def again(name: Name, *, within: float) -> None:

@@ -58,6 +58,7 @@ def decide(  # noqa: PLR0913 - the comment, the decision and the actor
     now: datetime,
     reason: str = "",
     revision: int | None = None,
+    entry: str = "",
 ) -> records.Comment:
     """Apply a moderator's decision to a comment on a site.
 
@@ -70,6 +71,8 @@ def decide(  # noqa: PLR0913 - the comment, the decision and the actor
         reason: the moderator's reason in one line, for other moderators.
         revision: the revision that the moderator saw; with None, the decision applies to any
             revision.
+        entry: the id of the entry in the audit log, if the caller chooses it. A decision whose
+            entry exists is not made again.
 
     Raises:
         errors.NotFound: the comment does not exist on the site.
@@ -79,7 +82,7 @@ def decide(  # noqa: PLR0913 - the comment, the decision and the actor
         errors.BadInput: the reason is too long or is not a single line.
         errors.Overloaded: the store did not respond in time; repeating the call is safe.
     """
-    act = audit_log.Act(actor, verb.value, reason)
+    act = _act(actor, verb, reason, entry)
     decision = status_changes.Decision(act, now, lambda case: _check_site(case, site), revision)
     return _apply(comment_id, verb, decision)
 
@@ -107,28 +110,36 @@ def decide_many(
 
 
 def undo(
-    site: str, entry_id: str, actor: records.Actor, *, now: datetime, reason: str = ""
+    site: str,
+    entry_id: str,
+    actor: records.Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+    entry: str = "",
 ) -> records.Comment:
     """Undo the decision in an audit log entry unless a later decision has replaced it.
+
+    `entry` has the same meaning as in `decide`.
 
     Raises:
         errors.NotFound: the site's log does not contain the entry.
         errors.Conflict: the comment's status has changed since, or the entry is not about a
             comment.
     """
-    entry = audit_log.entry(site, entry_id)
-    if not comment_rows.is_comment_id(entry.subject):
+    undone = audit_log.entry(site, entry_id)
+    if not comment_rows.is_comment_id(undone.subject):
         raise errors.Conflict("not-undoable")
-    verb = _OPPOSITES.get(Verb(entry.verb), Verb.RESTORE)
+    verb = _OPPOSITES.get(Verb(undone.verb), Verb.RESTORE)
 
     def check(case: records.Case) -> None:
         _check_site(case, site)
-        is_current = (case.stood, case.comment.status) == (entry.before, entry.after)
+        is_current = (case.stood, case.comment.status) == (undone.before, undone.after)
         if verb is Verb.RESTORE and not is_current:
             raise errors.Conflict("decided-since")
 
-    act = audit_log.Act(actor, verb.value, reason)
-    return _apply(entry.subject, verb, status_changes.Decision(act, now, check))
+    act = _act(actor, verb, reason, entry)
+    return _apply(undone.subject, verb, status_changes.Decision(act, now, check))
 
 
 def hide_all(
@@ -217,6 +228,11 @@ def _apply(comment_id: str, verb: Verb, decision: status_changes.Decision) -> re
         note = backlog.note_changes if comment.status is Status.APPROVED else backlog.note_erasure
         note(name)
     return comment
+
+
+def _act(actor: records.Actor, verb: Verb, reason: str, entry: str) -> audit_log.Act:
+    made = audit_log.Act(actor, verb.value, reason)
+    return dataclasses.replace(made, id=entry) if entry else made
 
 
 def _check_site(case: records.Case, site: str) -> None:

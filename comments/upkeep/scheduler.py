@@ -3,11 +3,11 @@
 The scheduler compacts threads that are due and records the time of each switch by this process's
 monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
 unreferenced buckets. The scheduler also compacts large sets (`set_compaction`) and counts votes
-(`cast_vote`), neither of which needs a second step. The scheduler runs undos of imports and
-erasures of sites in parts, so that other work can run in between, and continues an undo as soon as
-the compactions for which the undo waits are cleared. The scheduler delivers the process's own
-events shortly after their commit. A sweep delivers the events of processes that have ended
-(`dispatcher`).
+(`cast_vote`), neither of which needs a second step. The scheduler runs undos of imports, erasures
+of sites and bulk decisions in parts, so that other work can run in between, and continues an undo
+as soon as the compactions for which the undo waits are cleared. The scheduler delivers the
+process's own events shortly after their commit. A sweep delivers the events of processes that have
+ended (`dispatcher`).
 
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
 App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls
@@ -38,7 +38,7 @@ from comments.accounts import security_log
 from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender, outbox
 from comments.limits import rate_limits
-from comments.moderation import bans, retention
+from comments.moderation import bans, bulk_decisions, retention
 from comments.notifications import inbox
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
@@ -231,6 +231,7 @@ class Scheduler:
                 bans,
                 import_undo,
                 move_journal,
+                bulk_decisions,
                 security_log,
             ):
                 owner.expire(self.now())
@@ -279,6 +280,9 @@ class Scheduler:
             return True
         if isinstance(name, records.SiteErasure):
             self._erase(name)
+            return True
+        if isinstance(name, records.BulkDecision):
+            bulk_decisions.run_part(name, now=self.now())
             return True
         return self.compact(name, only_due=True)
 
@@ -360,6 +364,7 @@ def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
         *cast_vote.waiting_comments(now),
         *import_undo.unfinished_undos(),
         *site_erasure.due_erasures(now),
+        *bulk_decisions.unfinished_jobs(),
         *due_threads.find(now),
         *set_search.sets_to_compact(),
     ]
@@ -427,7 +432,11 @@ def rebuild_whole(
 
 
 def _work(name: backlog.Name) -> str:
-    words = {records.ImportUndo: "Undoing the import", records.SiteErasure: "Erasing the site"}
+    words = {
+        records.ImportUndo: "Undoing the import",
+        records.SiteErasure: "Erasing the site",
+        records.BulkDecision: "The bulk decision",
+    }
     return words.get(type(name), "Compacting")
 
 

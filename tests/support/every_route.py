@@ -154,7 +154,7 @@ SETTINGS = config.Settings(secret=SECRET)
 def path_of(rule: str, comment: str) -> str:
     segments = {
         "site_id": "demo", "comment_id": comment, "name": "flatthread.js", "example": "events",
-        "rest": "none", "table": "pages",
+        "rest": "none", "job": "a", "table": "pages",
     }  # fmt: skip
     return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: segments[found[1]], rule)
 
@@ -426,6 +426,14 @@ ROWS += [
     Row("GET", DESK, {"elsewhere": 404}, 303),
     Row("GET", f"{DESK}/", {"elsewhere": 404}, 303),
     Row("GET", f"{DESK}/queue", AT_DESK, 303),
+    Row("GET", f"{DESK}/queue/all", AT_DESK, 303),
+    Row("POST", f"{DESK}/queue/all", {**SETTLE, "moderator": 400, "owner": 400}, 403,
+        form={"act": "approve", "asked": "now"}),
+    # There is no such job, but callers without permission must not learn this.
+    Row("GET", f"{DESK}/queue/jobs/<job>", dict.fromkeys(STAFF, 404), 303),
+    Row("GET", f"{DESK}/queue/jobs/<job>/state", dict.fromkeys(STAFF, 404), 303),
+    Row("POST", f"{DESK}/queue/jobs/<job>", {**SETTLE, **dict.fromkeys(STAFF, 404)}, 403,
+        form={"act": "cancel"}),
     Row("GET", f"{DESK}/comments/<comment:comment_id>", AT_DESK, 303),
     Row("GET", f"{DESK}/authors", AT_DESK, 303),
     Row("GET", f"{DESK}/author", AT_DESK, 303, query={"id": "g:author"}),

@@ -12,6 +12,7 @@ import click
 
 from comments import errors
 from comments.cli import console
+from comments.cli.commands import bulk_commands
 from comments.domain import records
 from comments.domain.text import sanitizing
 from comments.domain.text.shown_values import quantity
@@ -20,9 +21,8 @@ from comments.moderation import bans, decisions, review_queue
 from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
 from comments.store.models import comment_rows
 
-ACTOR = records.Actor("cli", "the command line")
+ACTOR = bulk_commands.ACTOR
 _ACTIONS = ("hold", "spam", "shadow", "reject")
-_STATUSES = [status.value for status in records.Status]
 _POLICIES = [policy.value for policy in records.Policy]
 _SHOWN = 60  # Maximum number of characters of a text that a list shows.
 _LONGEST_BAN = 36_500  # In days; for a longer ban, omit --days.
@@ -124,12 +124,16 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
     click.echo(f"Matched {len(report.matches)} of {examined}. No changes made.")
 
 
+for _command in bulk_commands.bulk.commands.values():
+    moderate.add_command(_command)
+
+
 @moderate.command("queue", console.SITE)
-@click.option("--status", type=click.Choice(_STATUSES), default="pending", show_default=True)
+@bulk_commands.filters
 @click.option("--limit", type=int, default=50, show_default=True)
-def _queue(site_id: str, status: str, limit: int) -> None:
+def _queue(site_id: str, limit: int, **options: Any) -> None:
     """List comments by status, newest first: id, time, author, rule and reason, first words."""
-    wanted = review_queue.QueueFilter(console.site(site_id).id, (records.Status(status),))
+    wanted = bulk_commands.queue_filter(site_id, options)
     page = review_queue.page(wanted, limit=limit, secret=console.settings().secret)
     for case in page.cases:
         comment = case.comment

@@ -13,7 +13,8 @@ from comments.domain import decoders, records
 from comments.domain.counters import counting
 from comments.domain.text import tables
 from comments.domain.text.shown_values import quantity
-from comments.moderation import thread_list, thread_overrides
+from comments.moderation import thread_list
+from comments.moderation.policy import thread_overrides
 from comments.notifications import follower_addresses, reader_follows, thread_followers
 from comments.reading import tree_table
 from comments.transfer.checking import page_mapping

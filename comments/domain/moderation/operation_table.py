@@ -91,6 +91,13 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST SITE/queue, POST SITE/reported, POST SITE/comments/<comment>, "
             "POST SITE/thread, POST SITE/author",
         ),
+        OperationRow(
+            "Decide about all comments that match a filter, see how far it is, and stop or undo it",
+            _MODERATOR,
+            "moderate bulk, moderate bulk-list, moderate bulk-stop, moderate bulk-undo",
+            "GET SITE/queue/all, POST SITE/queue/all, GET SITE/queue/jobs/<job>, "
+            "GET SITE/queue/jobs/<job>/state, POST SITE/queue/jobs/<job>",
+        ),
         OperationRow("Show the audit log", _MODERATOR, "moderate log", "GET SITE/log"),
         OperationRow(
             "Undo an entry of the audit log", _MODERATOR, "moderate undo", "POST SITE/log"

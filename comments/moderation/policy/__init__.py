@@ -1,1 +1,1 @@
-"""The moderation settings of a site: rules and policy, their changes, and trials of rules."""
+"""The settings of a site and its threads: rules, policy, changes by moderators, trials of rules."""

@@ -19,6 +19,7 @@ from comments.web.admin.pages import (
     audit_log_page,
     author_pages,
     ban_page,
+    bulk_page,
     classifier_page,
     comment_page,
     connection_page,
@@ -47,6 +48,7 @@ from comments.web.admin.transfer import export_page, import_page, undo_page, upl
 BLUEPRINTS = (
     start_page.blueprint,
     queue_page.blueprint,
+    bulk_page.blueprint,
     comment_page.blueprint,
     author_pages.blueprint,
     ban_page.blueprint,

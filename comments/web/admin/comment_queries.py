@@ -2,14 +2,16 @@
 
 import contextlib
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlencode
+
+import msgspec
 
 from comments import errors
 from comments.domain import records
 from comments.domain.ids import thread_ids
 from comments.domain.moderation import ruling_texts
-from comments.domain.records import Status
+from comments.domain.records import Status, Verb
 from comments.moderation import review_queue
 from comments.threads import thread_aliases
 from comments.web.admin import admin_queries
@@ -72,6 +74,25 @@ class QueueQuery(admin_queries.ListingQuery, frozen=True):
             since=_midnight("since", self.since),
             before=until and until + _DAY,
         )
+
+
+class BulkForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A decision about all comments of a filter that existed when the page `asked` for it."""
+
+    act: Literal["approve", "reject", "spam", "hide", "hold"]
+    asked: Annotated[datetime, msgspec.Meta(tz=True)]
+    reason: Typed = ""
+
+    @property
+    def verb(self) -> Verb:
+        """The decision."""
+        return Verb(self.act)
+
+
+class BulkChangeForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of a bulk decision."""
+
+    act: Literal["cancel", "undo"]
 
 
 def _thread_ids(address: str, site: records.Site) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ Run = Callable[..., click.testing.Result]
 def run(app: flask.Flask, site: records.Site) -> Run:
     """Return a function that runs `flatthread ...`."""
     runner = app.test_cli_runner()
-    return lambda *arguments: runner.invoke(args=arguments)
+    return lambda *arguments, **more: runner.invoke(args=arguments, **more)
 
 
 @pytest.fixture
@@ -56,6 +56,29 @@ def test_a_rule_is_added_listed_replaced_and_removed(
     assert run("rule", "list", "demo").output == ""
     with open_store.context():
         assert {entry.actor for entry in audit_log.log("demo")} == {moderation_commands.ACTOR}
+
+
+def test_a_bulk_decision_follows_the_filters_and_is_undone(
+    run: Run, open_store: connection.Store, rows: list[records.Comment]
+) -> None:
+    ids = [row.id for row in rows]
+    run("moderate", "hold", "demo", *ids)
+    chosen = ("--text", "number 1", "--why", "moderator", "--since", "2026-01-01")
+    assert ids[1] in run("moderate", "queue", "demo", *chosen).output
+    assert "0 comments" in run("moderate", "queue", "demo", "--until", "2026-01-01").output
+    refused = run("moderate", "bulk", "demo", "approve", "--why", "mood")
+    assert "'mood' is not a reason" in refused.output
+    begun = run("moderate", "bulk", "demo", "approve", *chosen, "--yes")
+    found = re.fullmatch(r"([0-9a-f]{16}): decided, 1 comment changed\.\n", begun.stdout)
+    assert found is not None, begun.output
+    held = [_status(open_store, row) for row in rows]
+    assert held == [Status.PENDING, Status.APPROVED, Status.PENDING]
+    assert "\tapprove\tdecided\t1 of 1\n" in run("moderate", "bulk-list", "demo").output
+    assert run("moderate", "bulk-stop", "demo", found[1]).exit_code == 1
+    assert "undone, 1 comment changed" in run("moderate", "bulk-undo", "demo", found[1]).output
+    assert _status(open_store, rows[1]) is Status.PENDING
+    assert run("moderate", "bulk", "demo", "spam", input="n\n").exit_code == 1
+    assert "undone" in run("moderate", "bulk-list", "demo").output
 
 
 def test_an_invalid_request_is_one_line_and_exit_code_1(run: Run) -> None:

@@ -16,7 +16,8 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, webhooks
-from comments.moderation import decisions, thread_overrides
+from comments.moderation import decisions
+from comments.moderation.policy import thread_overrides
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.memory import per_process

@@ -7,8 +7,8 @@ import flask
 from comments import errors
 from comments.domain import records
 from comments.domain.counters import counting
-from comments.moderation import thread_list, thread_overrides
-from comments.moderation.policy import policy_changes, rulebook
+from comments.moderation import thread_list
+from comments.moderation.policy import policy_changes, rulebook, thread_overrides
 from comments.threads import thread_info
 from comments.tree.counters import totals
 from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit

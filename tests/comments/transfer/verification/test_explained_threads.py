@@ -7,8 +7,8 @@ import pytest
 
 from comments.domain import records
 from comments.domain.records import ThreadState, Verb
-from comments.moderation import decisions, thread_overrides
-from comments.moderation.policy import policy_changes
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, thread_overrides
 from comments.store.models import comment_rows
 from comments.transfer.checking import checked_import
 from comments.transfer.verification import comment_comparison

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, dispatcher
-from comments.moderation import decisions, thread_overrides
-from comments.moderation.policy import policy_changes, rulebook, rules
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, rulebook, rules, thread_overrides
 from comments.sites import site_settings
 from comments.upkeep import wiring
 from tests.support import stored_state
