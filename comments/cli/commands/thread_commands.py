@@ -266,7 +266,7 @@ class _ListedMove(msgspec.Struct, frozen=True):
 
     move: str
     began: datetime
-    state: move_journal.MoveState
+    state: str
     by: str
     what: str
     threads: int
@@ -324,7 +324,7 @@ def _text(file: TextIO) -> str:
         raise click.ClickException("The list is not valid UTF-8.") from error
 
 
-def _report(plan: move_plan.Plan) -> None:
+def _report(plan: "move_plan.Plan") -> None:
     for move in plan.moves:
         click.echo(f"move\t{move.old}\t{move.new}")
     for collision in plan.collisions:
