@@ -222,6 +222,7 @@ OWNERS = {
     "connections": {"hook"},
     "notifications": {"address", "host of the address"},
     "people": {"host of the address", "owner"},
+    "team": {"host of the address"},
 }
 AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/admin")]
 

@@ -43,7 +43,7 @@ PERSONAL = {
     )
 }  # fmt: skip
 STAFF = ("/admin", "/sign-in", "/moderate")
-LINKED = ("/subscriptions", "/decisions")  # The URLs of these links are credentials
+LINKED = ("/subscriptions", "/decisions", "/notices")  # The URLs of these links are credentials
 TYPES = {
     "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
     "text/html; charset=utf-8", "text/javascript; charset=utf-8", "application/gzip",
