@@ -25,7 +25,7 @@ MANY = {"limit": "200"}
 _DAYS = 20  # Days, and days in categories, whose audiences are counted
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _ROW = re.compile(r"<tr><th[^>]*>(.*?)</th>(.*?)</tr>", re.DOTALL)
-_CELL = re.compile(r"<td>(.*?)</td>", re.DOTALL)
+_CELL = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 
 
@@ -222,7 +222,14 @@ class ShownNumbers:
         for name, cells in _rows(by_category.partition("<h2>")[0]):
             self._line("desk", dict(zip(COLUMNS, cells, strict=True)), name)
         recent = self._table("stats", "days", "demo", f"--since={since}", f"--until={today}")
+        by_day = by_day.partition("<h2>")[0]
         shown = [dict(zip(COLUMNS, cells, strict=True)) for _, cells in _rows(by_day)]
+        for report in ("pages", "hours"):
+            limit = ["--limit=1000"] if report == "pages" else []
+            period = (f"--since={since}", f"--until={today}")
+            lines = self._table("stats", report, "demo", *period, *limit)
+            total = sum(int(line["comments"]) for line in lines)
+            self._add(f"stats {report}", total, "comments", "by day")
         for place, lines in (("desk", shown), ("stats days", recent)):
             for column in COLUMNS:
                 self._add(place, sum(int(line[column]) for line in lines), column, "by day")
