@@ -427,6 +427,7 @@ ROWS += [
     Row("GET", f"{DESK}/", {"elsewhere": 404}, 303),
     Row("GET", f"{DESK}/queue", AT_DESK, 303),
     Row("GET", f"{DESK}/queue/all", AT_DESK, 303),
+    Row("GET", f"{DESK}/queue/news", AT_DESK, 303, query={"since": "2026-01-01T00:00:00+00:00"}),
     Row("POST", f"{DESK}/queue/all", {**SETTLE, "moderator": 400, "owner": 400}, 403,
         form={"act": "approve", "asked": "now"}),
     # There is no such job, but callers without permission must not learn this.

@@ -76,6 +76,12 @@ class QueueQuery(admin_queries.ListingQuery, frozen=True):
         )
 
 
+class NewsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The time at which a page of the queue was made."""
+
+    since: Annotated[datetime, msgspec.Meta(tz=True)]
+
+
 class BulkForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A decision about all comments of a filter that existed when the page `asked` for it."""
 

@@ -4,7 +4,10 @@
  * All forms work without this script. The script sends a decision to the form's address and gets
  * JSON back. The row shows the outcome, the live region announces it, and both offer to undo it.
  * Decisions are sent sequentially, in the order of the keys, so moderators who type ahead decide
- * about the rows that they saw. The script never handles comment texts and never writes HTML.
+ * about the rows that they saw. A row shows its decision at once; if the request fails, the row
+ * comes back and says why. While the page is visible, the script asks from time to time how many
+ * comments are pending, and shows a link to new ones. The script never handles comment texts and
+ * never writes HTML.
  */
 
 import { t } from "./parts/console-texts.js";
@@ -15,6 +18,14 @@ const VERBS = { a: "approve", r: "reject", s: "spam", h: "hide", w: "hold" };
 const form = document.querySelector("#decide");
 const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
 const dialog = /** @type {HTMLDialogElement} */ (document.querySelector("#keys"));
+const undoButton = /** @type {HTMLElement} */ (document.querySelector("[data-undo]"));
+/** @type {HTMLElement | null} */
+const news = document.querySelector("[data-news]");
+const isTouch = matchMedia("(pointer: coarse)").matches;
+const PAUSE = 20_000; // Milliseconds between two questions about new comments.
+const LONGEST_PAUSE = 300_000; // After failures, the pauses grow up to this.
+const UNCHANGED = 304;
+const FIRST_FAULT = 500;
 const undoable = [];
 /** @type {HTMLElement | null} */
 let current = null;
@@ -121,7 +132,8 @@ function sayReport(report) {
       : t("script-several", { done, total }),
     t("script-left", { count }),
   ];
-  if (undoable.length > 0) parts.push(t("script-undo-key"));
+  if (undoable.length > 0 && !isTouch) parts.push(t("script-undo-key"));
+  undoButton.hidden = undoable.length === 0;
   say(parts.join(" "));
 }
 
@@ -171,8 +183,20 @@ function decide(verb, decided, { stay = null } = {}) {
   const settles = verb !== "pin" && verb !== "unpin";
   if (stay) focus(stay);
   else if (settles) moveOn(decided);
-  for (const row of decided) row.setAttribute("aria-busy", "true");
+  for (const row of decided) {
+    row.setAttribute("aria-busy", "true");
+    row.toggleAttribute("data-settled", settles && verb !== "restore");
+  }
   queue = queue.then(() => sendAndShow(verb, decided));
+}
+
+/** Show a row again after a request that failed, with the reason. */
+function putBack(row, reason) {
+  const place = row.querySelector(".ft-outcome");
+  row.removeAttribute("data-settled");
+  place.hidden = false;
+  place.classList.add("ft-problem");
+  place.replaceChildren(reason);
 }
 
 async function sendAndShow(verb, decided, { keeps = true } = {}) {
@@ -190,7 +214,9 @@ async function sendAndShow(verb, decided, { keeps = true } = {}) {
     count(report.pending);
     sayReport(report);
   } catch (error) {
-    say(error instanceof Refused ? error.message : t("script-no-answer"));
+    const reason = error instanceof Refused ? error.message : t("script-no-answer");
+    for (const row of decided) putBack(row, reason);
+    say(reason);
   } finally {
     for (const row of decided) row.removeAttribute("aria-busy");
   }
@@ -281,12 +307,42 @@ function offerKeys() {
   const template = /** @type {HTMLTemplateElement} */ (document.querySelector("#keys-button"));
   const button = /** @type {HTMLElement} */ (template.content.firstElementChild?.cloneNode(true));
   button.addEventListener("click", () => dialog.showModal());
-  live.before(button);
+  live.parentElement?.before(button);
   const used = /** @type {HTMLInputElement} */ (dialog.querySelector("[data-use-keys]"));
   used.checked = load("desk-keys") !== false;
   used.addEventListener("change", () => save("desk-keys", used.checked));
 }
 
+/** Wait for a pause, or until somebody returns to the page, and then until the page is visible. */
+async function wait(pause) {
+  await new Promise((resolve) => {
+    setTimeout(resolve, pause);
+    document.addEventListener("visibilitychange", resolve, { once: true });
+  });
+  if (document.hidden) await wait(LONGEST_PAUSE);
+}
+
+/** Keep the number of pending comments up to date, and show a link to new ones. */
+async function watch(notice) {
+  let [tag, pause] = ["", PAUSE];
+  for (;;) {
+    await wait(pause);
+    const headers = new Headers(tag ? [["If-None-Match", tag]] : []);
+    const response = await fetch(notice.dataset.news, { headers }).catch(() => null);
+    const isFault = !response || response.status >= FIRST_FAULT;
+    pause = isFault ? Math.min(2 * pause, LONGEST_PAUSE) : PAUSE;
+    if (response?.ok) {
+      tag = response.headers.get("ETag") ?? "";
+      const told = await response.json();
+      count(told.pending);
+      notice.hidden = told.new === 0;
+      notice.firstElementChild.textContent = t("script-news", { count: told.new });
+    } else if (response && !isFault && response.status !== UNCHANGED) return;
+  }
+}
+
+if (news) watch(news);
+undoButton.addEventListener("click", undo);
 if (form) {
   form.addEventListener("submit", submit);
   form.addEventListener("focusin", ({ target }) => {

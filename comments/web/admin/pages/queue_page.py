@@ -1,6 +1,9 @@
 """The review queue of a site, filtered, and the reported comments."""
 
+from datetime import UTC, datetime
+
 import flask
+import msgspec
 
 from comments.domain.moderation import ruling_texts
 from comments.moderation import reports, review_queue
@@ -13,6 +16,7 @@ from comments.web.admin import (
     decision_forms,
     site_visit,
 )
+from comments.web.http import responses
 from comments.web.http.decode import query_strings
 from comments.web.sign_in import signed_in
 
@@ -36,6 +40,7 @@ def show(site_id: str) -> flask.Response:
         return report
     secret = site_visit.settings().secret
     wanted = query.queue_filter(visit.site)
+    now = datetime.now(UTC)
     page = review_queue.page(wanted, cursor=query.start, secret=secret)
     return site_visit.page(
         "queue.html",
@@ -43,6 +48,8 @@ def show(site_id: str) -> flask.Response:
         query=query,
         rows=comment_list.of(visit.site, page.cases),
         found=page,
+        is_first=query == comment_queries.QueueQuery(),
+        asked=now,
         is_search=wanted.is_search,
         statuses=review_queue.STATUSES,
         numbers=totals.of_site(visit.site.id),
@@ -50,6 +57,19 @@ def show(site_id: str) -> flask.Response:
         bulk=decision_forms.BULK,
         reasons=_reasons(visit.site.id, query.why),
     )
+
+
+@blueprint.get("/queue/news")
+def tell(site_id: str) -> flask.Response:
+    """Tell the page's script how many comments are pending, and how many of them are new."""
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(comment_queries.NewsQuery)
+    arrived = review_queue.QueueFilter(visit.site.id, since=query.since)
+    numbers = {
+        "pending": review_queue.count_pending(visit.site.id),
+        "new": review_queue.count(arrived, review_queue.MOST_COUNTED),
+    }
+    return responses.cacheable(msgspec.json.encode(numbers))
 
 
 def _reasons(site: str, chosen: str) -> list[tuple[str, str]]:

@@ -124,6 +124,7 @@ TRY = {
         ("queue?address=page", 0, PAGE + 2 * ROWS),
         ("queue?status=any&why=reports", 0, SEARCH),
         ("queue?since={year}&until={today}", 0, PAGE),
+        ("queue/news?since={year}T00:00:00%2B00:00", 0, 5),
         ("queue?since={year}&until={today}&why=rule&address=page&q=author", 0, PAGE + 2 * ROWS),
         ("author?id=g%3Aprolific", 0, PAGE),
         ("author?id=g%3Aprolific", 3, PAGE),
