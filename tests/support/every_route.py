@@ -429,7 +429,7 @@ ROWS += [
     Row("GET", f"{DESK}/queue/all", AT_DESK, 303),
     Row("GET", f"{DESK}/queue/news", AT_DESK, 303, query={"since": "2026-01-01T00:00:00+00:00"}),
     Row("POST", f"{DESK}/queue/all", {**SETTLE, "moderator": 400, "owner": 400}, 403,
-        form={"act": "approve", "asked": "now"}),
+        form={"act": "approve", "asked": "2026-01-01T00:00:00+00:00", "reason": "x" * 600}),
     # There is no such job, but callers without permission must not learn this.
     Row("GET", f"{DESK}/queue/jobs/<job>", dict.fromkeys(STAFF, 404), 303),
     Row("GET", f"{DESK}/queue/jobs/<job>/state", dict.fromkeys(STAFF, 404), 303),

@@ -17,7 +17,9 @@ from comments.domain.text.shown_values import quantity
 from comments.moderation import bulk_decisions, review_queue
 
 ACTOR = records.Actor("cli", "the command line")
-_STATUSES = [status.value for status in review_queue.STATUSES]
+# The modules below are loaded when a command runs, not for its help (`command_table`).
+_STATUSES = [status.value for status in records.Status if status is not records.Status.RETRACTED]
+_DECISIONS = ["approve", "reject", "spam", "hide", "hold"]
 _DAY = click.DateTime(["%Y-%m-%d"])
 _FILTERS = (
     click.option("--status", type=click.Choice(_STATUSES), default="pending", show_default=True),
@@ -42,7 +44,7 @@ def filters(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def queue_filter(site_id: str, options: dict[str, Any]) -> review_queue.QueueFilter:
+def queue_filter(site_id: str, options: dict[str, Any]) -> "review_queue.QueueFilter":
     """Return the filter that options describe.
 
     Raises:
@@ -64,9 +66,7 @@ def queue_filter(site_id: str, options: dict[str, Any]) -> review_queue.QueueFil
 
 
 @bulk.command("bulk", console.SITE)
-@click.argument(
-    "verb", metavar="DECISION", type=click.Choice([verb.value for verb in bulk_decisions.VERBS])
-)
+@click.argument("verb", metavar="DECISION", type=click.Choice(_DECISIONS))
 @filters
 @click.option("--reason", default="", help="Reason, for the audit log.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -121,6 +121,6 @@ def _finish(site: str, job_id: str) -> None:
     click.echo(f"{job.id}: {job.state}, {quantity(job.done, 'comment')} changed.{kept}")
 
 
-def _show(job: bulk_decisions.BulkJob) -> None:
+def _show(job: "bulk_decisions.BulkJob") -> None:
     """Show the progress on standard error."""
     click.echo(f"{job.state}: {job.seen} of {job.total}", err=True)

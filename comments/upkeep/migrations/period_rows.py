@@ -125,8 +125,25 @@ def _stored_numbers(site_id: str, day: str) -> Iterator[tuple[counting.Scope, Ma
         )
 
 
+def _negative_days() -> Iterator[tuple[str, str]]:
+    """Yield the websites and days that have negative numbers."""
+    for message in reads.fetch(reads.Query("Month", order=("__key__",))):
+        scope = counter_rows.statistics_scope("Month", message.key.path[-1].name)
+        numbers = counter_rows.decode(message.properties["numbers"].string_value)
+        for name, number in numbers.items():
+            if number < 0:
+                yield scope.place, f"{scope.day}-{name[1:3]}"
+
+
 def complete_days(found: list[Any]) -> None:
-    """Complete the numbers of whole websites' days, given the messages of Day rows."""
+    """Complete the numbers of whole websites' days, given the messages of Day rows.
+
+    Without messages, complete the days whose comments were all removed before the scan reached
+    them. They have no Day rows any more, but negative numbers.
+    """
+    if not found:
+        for site, day in set(_negative_days()):
+            complete(site, day)
     for message in found:
         scope = counter_rows.statistics_scope("Day", message.key.path[-1].name)
         if not scope.category:

@@ -50,7 +50,7 @@ def _change(client: FlaskClient, person: accounts.Account, act: str, **form: str
 def _link(response: TestResponse, page: str) -> str:
     """Return the token in the link that a response shows."""
     assert response.status_code == 200, response.text
-    found = re.search(rf'>http://localhost/admin/{page}#([\w-]{{43}})<', response.text)
+    found = re.search(rf">http://localhost/admin/{page}#([\w-]{{43}})<", response.text)
     assert found, response.text
     return found[1]
 

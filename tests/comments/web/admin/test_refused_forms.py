@@ -123,7 +123,7 @@ BUTTONS = {
         for each in (
             "author", "comments/<comment:comment_id>", "connections/change", "imports",
             "imports/finish", "imports/part", "imports/undo", "imports/upload", "log",
-            "notifications/test", "queue",
+            "notifications/test", "queue", "queue/all", "queue/jobs/<job>",
             "reported", "counters/remove", "rules/remove", "settings/origin", "start/done",
             "start/origin", "team/role", "team/withdraw", "thread", "thread/state",
             "thread/stored", "undelete",

@@ -24,7 +24,7 @@ HELD = "only its author and moderators may see this"
 # Example values for URL variables. New variables need an example here.
 EXAMPLES = {
     "site_id": "demo", "name": "flatthread.js", "rest": "nowhere", "example": "events",
-    "table": "days",
+    "table": "days", "job": "nothing",
 }  # fmt: skip
 
 
