@@ -18,6 +18,7 @@ the account that entered the password, as long as its sessions last.
 import contextlib
 import hashlib
 import ipaddress
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from webauthn.helpers import structs
 
 _OWNER = "accounts"
+_ACCOUNT = re.compile("[a-z2-7]{26}")  # The id of an account (`accounts.new_id`)
 TERM = timedelta(minutes=5)
 MOST = 10  # Maximum number of an account
 PER_NETWORK = rate_limits.Limit("passkey challenges", 30, timedelta(minutes=15))
@@ -226,7 +228,7 @@ def sign_in(
     with _refusing():
         given = parse_authentication_credential_json(_check_length(answer))
         account = (given.response.user_handle or b"").decode()
-        if not account:
+        if not _ACCOUNT.fullmatch(account):
             raise WrongPasskey
         key = account_rows.passkey_key(account, _digest(given.raw_id))
     attempt = one_time_links.new_token()

@@ -1,5 +1,6 @@
 """A passkey signs in its own account, once for each challenge, at the service's own address."""
 
+import base64
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -58,6 +59,10 @@ def test_a_passkey_is_added_used_listed_and_removed(ann: accounts.Account) -> No
     assert events[:3] == ["passkey-removed", "signed-in", "passkey-added"]
 
 
+def _claim(phone: Authenticator, user: bytes) -> None:
+    phone.user = base64.urlsafe_b64encode(user).rstrip(b"=")
+
+
 WRONG: dict[str, Callable[[Authenticator], object]] = {
     "origin": lambda phone: setattr(phone, "origin", "http://localhost.evil.example"),
     "port": lambda phone: setattr(phone, "origin", "http://localhost:81"),
@@ -67,7 +72,11 @@ WRONG: dict[str, Callable[[Authenticator], object]] = {
     "no verification": lambda phone: setattr(phone, "flags", 0x01),
     "no presence": lambda phone: setattr(phone, "flags", 0x04),
     "no user": lambda phone: setattr(phone, "user", b""),
-    "no account": lambda phone: setattr(phone, "user", b"a" * 26),
+    "no account": lambda phone: _claim(phone, b"a" * 26),
+    "a user too long for a key": lambda phone: _claim(phone, b"a" * 5_000),
+    "a user with a reserved name": lambda phone: _claim(phone, b"__user__"),
+    "a user with NUL": lambda phone: _claim(phone, b"a\x00b"),
+    "a user that is no text": lambda phone: _claim(phone, b"\xff"),
     "signature count": lambda phone: setattr(phone, "count", 4),
 }
 
