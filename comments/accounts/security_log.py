@@ -117,7 +117,7 @@ def append(account: str, cause: Cause, *events: SecurityEvent) -> None:
     if not by and cause.network:
         row.language = cause.language
     made = [Entry(event, at, by, network[:_NETWORK]) for event in events]
-    _fill(row, [*_recent(_entries(row), cause.now), *made][-MOST:])
+    _fill(row, [*_recent_entries(_entries(row), cause.now), *made][-MOST:])
     transactions.apply(ownership.Writes(_OWNER, put=(row,)))
     if cause.sends_mail:
         for entry in made:
@@ -150,7 +150,7 @@ def note_blocked(account: str, cause: Cause) -> None:
 
 def list_entries(account: str, *, now: datetime) -> list[Entry]:
     """Return an account's entries, newest first."""
-    return _recent(_entries(_row(account)), now)[::-1]
+    return _recent_entries(_entries(_row(account)), now)[::-1]
 
 
 def with_network_names(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
@@ -188,7 +188,7 @@ def _prune(name: str, now: datetime) -> int:
     row = _row(name)
     if row is None or row.due > now:
         return 0
-    entries = _recent(_entries(row), now)
+    entries = _recent_entries(_entries(row), now)
     if not entries:
         transactions.apply(ownership.Writes(_OWNER, delete=(row.key,)))
         return 1
@@ -209,7 +209,7 @@ def _fill(row: account_rows.SecurityLogRow, entries: Sequence[Entry]) -> None:
     row.due = entries[0].time + TERM
 
 
-def _recent(entries: Sequence[Entry], now: datetime) -> list[Entry]:
+def _recent_entries(entries: Sequence[Entry], now: datetime) -> list[Entry]:
     return [entry for entry in entries if entry.time + TERM > now]
 
 

@@ -20,6 +20,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import re
 import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -41,6 +42,7 @@ TERM = timedelta(days=30)  # Time for which a job can be undone, and its rows ar
 STEPS = 8  # Slices per call in a server, which must have time for other work too.
 SLICE = 25  # Decisions between two commits of the job's progress.
 _COLLECTED_AT_ONCE = 500
+_ID = re.compile("[0-9a-f]{16}")
 _JOBS, _PARTS = "bulk/", "bulk-part/"
 _BEHIND = "\U0010ffff"
 _OWNER = "bulk_decisions"
@@ -130,7 +132,7 @@ def get(site: str, job_id: str) -> BulkJob:
     Raises:
         errors.NotFound: the site has no such job.
     """
-    row = reads.get(_job_key(site, job_id)) if job_id.isalnum() else None
+    row = reads.get(_job_key(site, job_id)) if _ID.fullmatch(job_id) else None
     if row is None:
         raise errors.NotFound("job", job_id)
     return decoders.json(BulkJob).decode(row.position)

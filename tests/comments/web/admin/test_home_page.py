@@ -66,7 +66,7 @@ def test_another_address_gets_another_proposal_unless_the_owner_chose_the_name(
     ("name", "origin", "status", "said"),
     [
         ("a b", "https://blog.example", 400, "Short name"),
-        ("blog", "", 400, "Allowed origins is required."),
+        ("blog", "", 400, "The address is required."),
         ("blog", "ftp://blog.example", 400, "must be a web address such as"),
         ("", "https://me@blog.example", 400, "must be a web address such as"),
         ("blog", "blog.example:99999", 400, "must be a web address such as"),
