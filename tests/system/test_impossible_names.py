@@ -6,6 +6,7 @@ Every path, parameter and field of every route gets such names, from a caller wi
 import dataclasses
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,8 @@ def _with_name(row: Row, name: str) -> Iterator[tuple[str, Row]]:
         values = getattr(row, part) or {}
         for field in values:
             if isinstance(values[field], str):
-                yield field, dataclasses.replace(row, **{part: {**values, field: name}})
+                changed: dict[str, Any] = {part: {**values, field: name}}
+                yield field, dataclasses.replace(row, **changed)
 
 
 @pytest.mark.parametrize("kind", NAMES)
