@@ -14,7 +14,7 @@ from comments.domain.moderation import ruling_texts
 from comments.domain.records import Status, Verb
 from comments.moderation import review_queue
 from comments.threads import thread_aliases
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import form_fields
 from comments.web.http.decode.parameters import Typed
 
 ANY = "any"
@@ -22,7 +22,7 @@ StatusFilter = Literal["pending", "approved", "spam", "rejected", "hidden", "sha
 _DAY = timedelta(days=1)
 
 
-class QueueQuery(admin_queries.ListingQuery, frozen=True):
+class QueueQuery(form_fields.ListingQuery, frozen=True):
     """Filters for a site's comments. An empty value does not filter.
 
     `why` is a kind of ruling or one rule. `address` is the id of a thread or the address of its
@@ -31,7 +31,7 @@ class QueueQuery(admin_queries.ListingQuery, frozen=True):
 
     status: StatusFilter = "pending"
     author: Typed = ""
-    q: admin_queries.Words = ""
+    q: form_fields.Words = ""
     why: Typed = ""
     address: Typed = ""
     since: Typed = ""

@@ -8,7 +8,8 @@ from comments import errors
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
 from comments.sites import site_deletion
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.sign_in import account_pages, signed_in
 
@@ -19,7 +20,7 @@ blueprint = site_visit.blueprint("deletion")
 def show(site_id: str) -> flask.Response:
     """Show what a deletion does, and the form."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
@@ -30,7 +31,7 @@ def delete(site_id: str) -> flask.Response:
     An account that signs in only through a provider has no password.
     """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.DeletionForm)
+    sent = forms.read(site_forms.DeletionForm)
     try:
         _check(visit, sent)
     except (errors.BadInput, errors.TooMany, password_login.Wrong) as error:
@@ -51,7 +52,7 @@ def restore(site_id: str) -> flask.Response:
     return signed_in.redirect_to("admin#restored")
 
 
-def _check(visit: site_visit.Visit, sent: admin_queries.DeletionForm) -> None:
+def _check(visit: site_visit.Visit, sent: site_forms.DeletionForm) -> None:
     if sent.site.strip() != visit.site.id:
         raise errors.BadInput("site", "not-confirmed", value=visit.site.id)
     account_pages.confirm(visit.account, sent.current)

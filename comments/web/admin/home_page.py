@@ -20,7 +20,7 @@ from comments.domain.moderation import roles
 from comments.domain.text.addresses import web_origins
 from comments.moderation import review_queue
 from comments.sites import site_deletion, site_settings, site_setup
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import context
 from comments.web.http.decode import forms
 from comments.web.rendering import labels
@@ -48,7 +48,7 @@ def show() -> flask.Response:
 def add() -> flask.Response:
     """Propose an id for a website, or add the website and redirect to the page with its snippet."""
     account = signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    sent = forms.read(admin_queries.NewSiteForm)
+    sent = forms.read(site_forms.NewSiteForm)
     scheme, now = context.settings().scheme, datetime.now(UTC)
     try:
         origins = _origins(sent)
@@ -72,15 +72,15 @@ def find_home() -> flask.Response:
     return signed_in.redirect_to("admin")
 
 
-def _checked_name(sent: admin_queries.NewSiteForm) -> str:
+def _checked_name(sent: site_forms.NewSiteForm) -> str:
     try:
         return site_ids.check(sent.short_name.strip())
     except errors.BadInput as error:
         raise error.about("short_name") from error
 
 
-def _origins(sent: admin_queries.NewSiteForm) -> tuple[str, ...]:
-    origins = map(web_origins.of_address, admin_queries.several(sent.origin))
+def _origins(sent: site_forms.NewSiteForm) -> tuple[str, ...]:
+    origins = map(web_origins.of_address, form_fields.several(sent.origin))
     if not (distinct := tuple(dict.fromkeys(origins))):
         raise errors.BadInput("origin", "required")
     return distinct
@@ -93,7 +93,7 @@ def _proposed_id(origin: str) -> str:
 
 def _page(
     account: accounts.Account,
-    sent: admin_queries.NewSiteForm | None = None,
+    sent: site_forms.NewSiteForm | None = None,
     origins: tuple[str, ...] = (),
     *,
     error: errors.FlatthreadError | None = None,

@@ -14,7 +14,8 @@ from comments.domain.ids import thread_ids
 from comments.domain.moderation import roles
 from comments.threads import thread_aliases
 from comments.tree.counters import audience_scan
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
@@ -29,7 +30,7 @@ _NAME = "audience"  # The only audience of the question
 def show(site_id: str) -> flask.Response:
     """Show the form and, if it names sources, the number of commenters."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query = query_strings.read(admin_queries.AudienceCountQuery)
+    query = query_strings.read(site_forms.AudienceCountQuery)
     if not (query.every or query.some or query.but):
         return site_visit.page("audiences.html", visit, query=query, count=None, problem="")
     try:
@@ -45,12 +46,12 @@ def show(site_id: str) -> flask.Response:
     )
 
 
-def _question(site: records.Site, query: admin_queries.AudienceCountQuery) -> audiences.Question:
+def _question(site: records.Site, query: site_forms.AudienceCountQuery) -> audiences.Question:
     if not (query.every or query.some):
         raise errors.BadInput("every", "required")
     given = {"all": query.every, "any": query.some, "but": query.but}
     forms = {
-        name: [_form(site, source) for source in admin_queries.phrases(line)]
+        name: [_form(site, source) for source in form_fields.phrases(line)]
         for name, line in given.items()
     }
     asked = audiences.question({_NAME: forms})

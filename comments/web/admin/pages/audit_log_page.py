@@ -12,7 +12,8 @@ from comments.events import audit_log
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes
 from comments.store.models import comment_rows
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import site_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -26,7 +27,7 @@ _UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 def show(site_id: str) -> flask.Response:
     """Show the newest entries about one subject, or about all subjects."""
     visit = site_visit.enter(site_id)
-    query, secret = query_strings.read(admin_queries.AuditLogQuery), site_visit.settings().secret
+    query, secret = query_strings.read(site_forms.AuditLogQuery), site_visit.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
     after = None
     if query.cursor:
@@ -50,7 +51,7 @@ def show(site_id: str) -> flask.Response:
 def undo(site_id: str) -> flask.Response:
     """Undo the change in an entry, unless a later decision has replaced the change."""
     visit = site_visit.enter(site_id)
-    sent, now = forms.read(admin_queries.UndoForm), datetime.now(UTC)
+    sent, now = forms.read(site_forms.UndoForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
     entry = audit_log.entry(site, sent.entry)
     if comment_rows.is_comment_id(entry.subject):

@@ -10,7 +10,8 @@ from comments.moderation import bans, review_queue
 from comments.moderation.policy import rulebook
 from comments.store.models import counter_rows
 from comments.tree.counters import leaderboard
-from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.admin import comment_list, decision_forms, site_visit
+from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 
@@ -23,7 +24,7 @@ _PAGE = 50
 def index(site_id: str) -> flask.Response:
     """List the bans, and all authors with an approved comment, highest score first."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.ListingQuery)
+    query = query_strings.read(form_fields.ListingQuery)
     page = leaderboard.author_list_page(
         visit.site.id, limit=_PAGE, cursor=query.start, secret=site_visit.settings().secret
     )
@@ -37,7 +38,7 @@ def index(site_id: str) -> flask.Response:
 def show(site_id: str) -> flask.Response:
     """Show all comments by one author, whatever their status."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.AuthorQuery)
+    query = query_strings.read(people_forms.AuthorQuery)
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report

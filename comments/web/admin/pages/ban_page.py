@@ -7,7 +7,8 @@ import flask
 
 from comments.moderation import bans, decisions
 from comments.moderation.policy import policy_changes
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.admin.pages import author_pages
 from comments.web.http.decode import forms, query_strings
 
@@ -21,13 +22,13 @@ _ROUNDS = 10  # Each round processes 100 comments; for more, the moderator submi
 def settle(site_id: str) -> flask.Response:
     """Ban an author or lift the ban. On request, hide or restore the author's comments."""
     visit = site_visit.enter(site_id)
-    author = query_strings.read(admin_queries.AuthorQuery).id
-    sent, now = forms.read(admin_queries.BanForm), datetime.now(UTC)
+    author = query_strings.read(people_forms.AuthorQuery).id
+    sent, now = forms.read(people_forms.BanForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
     if sent.act == "ban":
-        days = admin_queries.number("days", sent.days) if sent.days else 0
+        days = form_fields.number("days", sent.days) if sent.days else 0
         network = (
-            admin_queries.number("network_days", sent.network_days) if sent.network_days else None
+            form_fields.number("network_days", sent.network_days) if sent.network_days else None
         )
         bans.ban(
             site, author, bans.BanScope(network, bool(sent.mailbox)), actor,

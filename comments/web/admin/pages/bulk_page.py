@@ -8,7 +8,8 @@ import msgspec
 
 from comments.domain.records import Status, Verb
 from comments.moderation import bulk_decisions, review_queue
-from comments.web.admin import admin_queries, comment_queries, decision_forms, site_visit
+from comments.web.admin import comment_queries, decision_forms, site_visit
+from comments.web.admin.form_types import form_fields
 from comments.web.http import responses
 from comments.web.http.decode import forms, query_strings
 from comments.web.sign_in import signed_in
@@ -48,7 +49,7 @@ def start(site_id: str) -> flask.Response:
 def show(site_id: str, job: str) -> flask.Response:
     """Show the progress of a job."""
     visit = site_visit.enter(site_id)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     stored = bulk_decisions.get(visit.site.id, job)
     may_undo = stored.may_be_undone(datetime.now(UTC)) and stored.done > 0
     return site_visit.page("bulk_job.html", visit, job=stored, may_undo=may_undo)
@@ -58,7 +59,7 @@ def show(site_id: str, job: str) -> flask.Response:
 def tell(site_id: str, job: str) -> flask.Response:
     """Tell the page's script, with an ETag, how far a job is."""
     visit = site_visit.enter(site_id)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     stored = bulk_decisions.get(visit.site.id, job)
     state = {"state": stored.state, "seen": stored.seen, "total": stored.total, "left": ""}
     return responses.cacheable(msgspec.json.encode(state))

@@ -13,7 +13,8 @@ from comments.domain.moderation import classifier_verdicts, roles, ruling_texts
 from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.sites import site_settings, turnstile_settings
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, settings_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -24,7 +25,7 @@ blueprint = site_visit.blueprint("advisers")
 def show(site_id: str) -> flask.Response:
     """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
@@ -32,7 +33,7 @@ def show(site_id: str) -> flask.Response:
 def change(site_id: str) -> flask.Response:
     """Enable, change or disable a classifier, or rotate its secret."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site = forms.read(admin_queries.ClassifierForm), visit.site.id
+    sent, site = forms.read(settings_forms.ClassifierForm), visit.site.id
     by = registration.By(visit.account.actor, datetime.now(UTC), site_visit.settings(), sent.reason)
     if sent.act == "remove":
         registration.remove(site, sent.name, by)
@@ -44,10 +45,10 @@ def change(site_id: str) -> flask.Response:
             raise errors.BadInput("act", "bad-form")
         made = registration.rotate(site, by, keeps_old=True)
     elif sent.name == classifier_verdicts.AKISMET:
-        key = admin_queries.require("key", sent.key).strip()
+        key = form_fields.require("key", sent.key).strip()
         registration.set_akismet(site, key, terms, by, _client())
     else:
-        url = admin_queries.require("url", sent.url)
+        url = form_fields.require("url", sent.url)
         made = registration.set_webhook(site, url, terms, by, _client())
     return _page(visit, said=labels.text("admin.classifiers-saved"), made=made)
 
@@ -56,12 +57,12 @@ def change(site_id: str) -> flask.Response:
 def change_turnstile(site_id: str) -> flask.Response:
     """Enable, change or disable Turnstile."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site, now = forms.read(admin_queries.TurnstileForm), visit.site.id, datetime.now(UTC)
+    sent, site, now = forms.read(settings_forms.TurnstileForm), visit.site.id, datetime.now(UTC)
     noted = site_visit.audit_entry(visit, sent.reason)
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
         return _page(visit, said=_disabled_text(labels.text("admin.turnstile-title")))
-    key = admin_queries.require("key", sent.key).strip()
+    key = form_fields.require("key", sent.key).strip()
     given = turnstile_settings.TurnstileInput(key, sent.secret.strip(), refuses=bool(sent.refuses))
     turnstile_settings.set_up(site, given, settings=site_visit.settings(), now=now, noted=noted)
     return _page(visit, said=labels.text("admin.classifiers-saved"))

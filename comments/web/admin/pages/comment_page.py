@@ -4,7 +4,8 @@ import flask
 
 from comments.events import audit_log
 from comments.moderation import decisions, review_queue
-from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.admin import comment_list, decision_forms, site_visit
+from comments.web.admin.form_types import form_fields
 from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 
@@ -18,7 +19,7 @@ _OTHERS = 5
 def show(site_id: str, comment_id: str) -> flask.Response:
     """Show the comment, and the outcome if a decision was posted."""
     visit = site_visit.enter(site_id)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     report = decision_forms.apply_posted(visit, comment_id)
     if isinstance(report, flask.Response):
         return report

@@ -12,7 +12,8 @@ from comments import errors
 from comments.domain import outcomes
 from comments.domain.moderation import roles
 from comments.events import dead_letters, message_sender, webhook_endpoints, webhooks
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, settings_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -25,7 +26,7 @@ _MOST_DEAD = 20  # Maximum number of failed messages that the page shows for a w
 def show(site_id: str) -> flask.Response:
     """Show the webhooks with their last results, and a form to add one."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
@@ -33,7 +34,7 @@ def show(site_id: str) -> flask.Response:
 def add(site_id: str) -> flask.Response:
     """Add a webhook, and show its secret."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.WebhookForm)
+    sent = forms.read(settings_forms.WebhookForm)
     types = tuple(kind for kind in webhooks.Type if getattr(sent, kind.name.lower()))
     if not types:
         raise errors.BadInput("types", "too-few-items", minimum=1)
@@ -44,15 +45,15 @@ def add(site_id: str) -> flask.Response:
 
 
 def _new(
-    sent: admin_queries.WebhookForm, types: tuple[webhooks.Type, ...]
+    sent: settings_forms.WebhookForm, types: tuple[webhooks.Type, ...]
 ) -> webhook_endpoints.Registered:
     now = datetime.now(UTC)
     if sent.kind is webhooks.MessageForm.TELEGRAM:
         token, chat = (
-            admin_queries.require(name, getattr(sent, name)).strip() for name in ("token", "chat")
+            form_fields.require(name, getattr(sent, name)).strip() for name in ("token", "chat")
         )
         return webhook_endpoints.new_telegram(token, chat, types, now=now)
-    url = admin_queries.require("url", sent.url).strip()
+    url = form_fields.require("url", sent.url).strip()
     if sent.kind is webhooks.MessageForm.FLATTHREAD:
         return webhook_endpoints.new(url, types, now=now)
     return webhook_endpoints.new_chat(sent.kind, url, types, now=now)
@@ -62,7 +63,7 @@ def _new(
 def change(site_id: str) -> flask.Response:
     """Test, enable or remove a webhook, change its secret, or resend a failed message."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site = forms.read(admin_queries.WebhookChangeForm), visit.site.id
+    sent, site = forms.read(settings_forms.WebhookChangeForm), visit.site.id
     noted = site_visit.audit_entry(visit, sent.reason, "set-hook")
     now, made = datetime.now(UTC), ""
     hook = webhook_endpoints.get(site, sent.id)
@@ -76,7 +77,7 @@ def change(site_id: str) -> flask.Response:
         made, keeps_old = webhook_endpoints.new_secret(), sent.act == "rotate"
         webhook_endpoints.rotate(site, hook.id, made, keeps_old=keeps_old, noted=noted)
     else:
-        _settle(site, hook.id, sent.act, admin_queries.require("letter", sent.letter), now)
+        _settle(site, hook.id, sent.act, form_fields.require("letter", sent.letter), now)
     return _page(visit, said=labels.text(f"admin.hooks-did-{sent.act}"), made=made)
 
 

@@ -16,7 +16,8 @@ from comments.domain.counters import declared_counters
 from comments.domain.moderation import roles
 from comments.tree.counters import totals
 from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -30,16 +31,16 @@ _PAGE = 100  # Numbers per page
 def show(site_id: str) -> flask.Response:
     """Show the counters, and the numbers of one of them."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    return _page(visit, query_strings.read(admin_queries.CounterQuery))
+    return _page(visit, query_strings.read(site_forms.CounterQuery))
 
 
 @blueprint.post("/counters")
 def declare(site_id: str) -> flask.Response:
     """Show what a counter would cost, or declare it, in place of one with the same name."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site = forms.read(admin_queries.CounterForm), visit.site.id
+    sent, site = forms.read(site_forms.CounterForm), visit.site.id
     keys = [key for key in declared_counters.CounterKey if getattr(sent, key)]
-    name, where = sent.name.strip(), admin_queries.phrases(sent.where)
+    name, where = sent.name.strip(), form_fields.phrases(sent.where)
     declared = declared_counters.declare(name, where, keys, sent.sum)
     if sent.act == "cost":
         return _page(visit, cost=declared_reports.cost(site, declared), sent=sent)
@@ -53,7 +54,7 @@ def declare(site_id: str) -> flask.Response:
 def remove(site_id: str) -> flask.Response:
     """Remove a counter and its numbers."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    name = forms.read(admin_queries.CounterRemovalForm).name
+    name = forms.read(site_forms.CounterRemovalForm).name
     declarations.remove(visit.site.id, name, now=datetime.now(UTC))
     _count_existing(visit.site.id)
     return _page(visit, said=labels.text("admin.counters-removed", name=name))
@@ -68,11 +69,11 @@ def _count_existing(site: str) -> None:
 
 def _page(
     visit: site_visit.Visit,
-    query: admin_queries.CounterQuery | None = None,
+    query: site_forms.CounterQuery | None = None,
     *,
     said: str = "",
     cost: declared_reports.CounterCost | None = None,
-    sent: admin_queries.CounterForm | None = None,
+    sent: site_forms.CounterForm | None = None,
 ) -> flask.Response:
     site, counter, numbers = visit.site.id, None, None
     if query is not None and query.name:

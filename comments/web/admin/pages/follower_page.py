@@ -10,7 +10,8 @@ from comments import errors
 from comments.domain import records
 from comments.moderation import thread_list
 from comments.notifications import reader_follows, thread_followers
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields
 from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("followers")
@@ -22,7 +23,7 @@ _PAGE = 100  # Readers per page
 def show(site_id: str) -> flask.Response:
     """Show how many follow a thread, and the names of the readers who agreed."""
     visit = site_visit.enter(site_id)
-    thread, query = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
+    thread, query = query_strings.read_thread(form_fields.ListingQuery, visit.site)
     name = records.ThreadName(visit.site.id, thread)
     about = thread_list.read_thread(name)
     if about is None:

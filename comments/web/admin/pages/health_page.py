@@ -11,7 +11,7 @@ import flask
 from comments.domain.moderation import roles
 from comments.events import dead_letters
 from comments.upkeep import service_checks
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import context
 from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering import labels
@@ -32,7 +32,7 @@ _UNITS = (
 def show() -> flask.Response:
     """Show the findings about this machine and its store, and the dead letters."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    return _page(query_strings.read(admin_queries.ListingQuery).cursor, connects=False)
+    return _page(query_strings.read(form_fields.ListingQuery).cursor, connects=False)
 
 
 @blueprint.post("/check")
@@ -83,7 +83,7 @@ def _age(seconds: int) -> str:
 def settle() -> flask.Response:
     """Retry or discard a dead letter."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    sent = forms.read(admin_queries.DeadLetterForm)
+    sent = forms.read(site_forms.DeadLetterForm)
     if sent.act == "revive":
         dead_letters.revive(sent.id, now=datetime.now(UTC))
     else:

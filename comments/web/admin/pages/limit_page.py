@@ -14,13 +14,14 @@ from comments.domain import records
 from comments.domain.moderation import roles
 from comments.limits import budgets, post_limits, usage
 from comments.sites import site_settings
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, settings_forms
 from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("limits")
 
 _DIGITS = 10  # A number with more digits exceeds all maximums.
-_POST_LIMITS = admin_queries.PostLimitsForm.__struct_fields__[:-1]  # The last field is the reason.
+_POST_LIMITS = settings_forms.PostLimitsForm.__struct_fields__[:-1]  # The last field is the reason.
 
 
 class Used(NamedTuple):
@@ -55,7 +56,7 @@ def today(site: records.Site, now: datetime) -> list[Used]:
 def show(site_id: str) -> flask.Response:
     """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     site, holds = visit.site, post_limits.of(visit.site, site_visit.settings())
     return site_visit.page(
         "limits.html",
@@ -78,7 +79,7 @@ def show(site_id: str) -> flask.Response:
 def change_post_limits(site_id: str) -> flask.Response:
     """Change the post limits."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.PostLimitsForm)
+    sent = forms.read(settings_forms.PostLimitsForm)
     site_settings.change(
         visit.site.id,
         guard=sent.numbers(*_POST_LIMITS, empty=None, digits=_DIGITS),
@@ -91,7 +92,7 @@ def change_post_limits(site_id: str) -> flask.Response:
 def change_budget(site_id: str) -> flask.Response:
     """Change the daily budget, and the action to take when it is used up."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.BudgetForm)
+    sent = forms.read(settings_forms.BudgetForm)
     names = usage.UsageAmounts.__struct_fields__
     given = sent.parse(then=str) | sent.numbers(*names, empty=0, digits=_DIGITS)
     site_settings.change(

@@ -21,7 +21,7 @@ from comments.domain.moderation import roles
 from comments.limits import rate_limits
 from comments.notifications.mail import compose, smtp
 from comments.sites import mail_server
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import form_fields
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 from comments.web.http.decode.parameters import Typed
@@ -65,7 +65,7 @@ class MailRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def show() -> flask.Response:
     """Show the mail server and where it comes from."""
     _require_owner()
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page()
 
 
@@ -79,7 +79,7 @@ def save() -> flask.Response:
     given = mail_server.MailServer(
         security=sent.security,
         host=sent.host,
-        port=admin_queries.number("port", sent.port.strip()),
+        port=form_fields.number("port", sent.port.strip()),
         sender=sent.sender,
         url=sent.url,
         user=sent.user.strip(),

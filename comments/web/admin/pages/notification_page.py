@@ -17,7 +17,8 @@ from comments.domain.moderation import roles, staff_notices
 from comments.domain.moderation.staff_notices import NoticeChoice, StaffRecipient
 from comments.notifications.staff import staff_mail
 from comments.sites import mail_server, notice_recipients
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields
 from comments.web.http.decode import forms, query_strings
 from comments.web.http.decode.parameters import Typed
 from comments.web.rendering import labels
@@ -52,7 +53,7 @@ class StaffRow(NamedTuple):
 def show(site_id: str) -> flask.Response:
     """Show the caller's choice and, to owners, those of everyone."""
     visit = site_visit.enter(site_id)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
@@ -61,7 +62,7 @@ def choose(site_id: str) -> flask.Response:
     """Set what an account or an address gets."""
     visit = site_visit.enter(site_id)
     sent = forms.read(NoticeForm)
-    hour = admin_queries.number("hour", sent.hour, 2)
+    hour = form_fields.number("hour", sent.hour, 2)
     who = sent.who or sent.email.strip()
     if not who:
         raise errors.BadInput("email", "required")

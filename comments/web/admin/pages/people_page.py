@@ -16,7 +16,7 @@ from comments.accounts.links import invitations
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
 from comments.sites import mail_server, site_settings
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
@@ -32,14 +32,14 @@ _REFUSED = (errors.BadInput, errors.Conflict, errors.NotFound, password_login.Wr
 def show() -> flask.Response:
     """List the accounts with a role, and the pending invitations."""
     _require_owner()
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _list_page()
 
 
 @blueprint.post("/invite")
 def invite() -> flask.Response:
     """Create an invitation, show its link, and mail the link if it is bound to an address."""
-    owner, sent = _require_owner(), forms.read(admin_queries.InvitationForm)
+    owner, sent = _require_owner(), forms.read(people_forms.InvitationForm)
     try:
         account_pages.check_password(owner, sent.current)
         grant = roles.Grant(roles.Role(sent.role), _known_site(sent.site))
@@ -68,7 +68,7 @@ def create_invitation(grant: roles.Grant, email: str, back: str = "people") -> f
 def withdraw() -> flask.Response:
     """Withdraw a pending invitation."""
     _require_owner()
-    invitations.withdraw(forms.read(admin_queries.WithdrawalForm).id)
+    invitations.withdraw(forms.read(people_forms.WithdrawalForm).id)
     return signed_in.redirect_to("admin/people#withdrawn")
 
 
@@ -76,13 +76,13 @@ def withdraw() -> flask.Response:
 def show_person() -> flask.Response:
     """Show one account, with forms to change its role and its access."""
     _require_owner()
-    return _person_page(_member(query_strings.read(admin_queries.PersonQuery).id))
+    return _person_page(_member(query_strings.read(people_forms.PersonQuery).id))
 
 
 @blueprint.post("/account")
 def change_person() -> flask.Response:
     """Change an account's role, end its sessions, create a reset link, or remove the account."""
-    owner, sent = _require_owner(), forms.read(admin_queries.PersonForm)
+    owner, sent = _require_owner(), forms.read(people_forms.PersonForm)
     person = _member(sent.id)
     try:
         account_pages.check_password(owner, sent.current)
@@ -91,7 +91,7 @@ def change_person() -> flask.Response:
         return _person_page(person, error)
 
 
-def _change_role(person: accounts.Account, sent: admin_queries.PersonForm) -> flask.Response:
+def _change_role(person: accounts.Account, sent: people_forms.PersonForm) -> flask.Response:
     role = None if sent.role == "none" else roles.Role(sent.role)
     # A role on a site that no longer exists can be removed.
     held = {grant.site for grant in person.grants}
@@ -102,12 +102,12 @@ def _change_role(person: accounts.Account, sent: admin_queries.PersonForm) -> fl
     )
 
 
-def _end_sessions(person: accounts.Account, _sent: admin_queries.PersonForm) -> flask.Response:
+def _end_sessions(person: accounts.Account, _sent: people_forms.PersonForm) -> flask.Response:
     accounts.end_sessions(person.id, _cause())
     return _redirect_to(person, "ended")
 
 
-def _reset(person: accounts.Account, sent: admin_queries.PersonForm) -> flask.Response:
+def _reset(person: accounts.Account, sent: people_forms.PersonForm) -> flask.Response:
     token = invitations.issue_reset(
         person,
         _cause(),
@@ -116,12 +116,12 @@ def _reset(person: accounts.Account, sent: admin_queries.PersonForm) -> flask.Re
     return _link_page("admin/reset", token, sent.act, person.name)
 
 
-def _remove(person: accounts.Account, _sent: admin_queries.PersonForm) -> flask.Response:
+def _remove(person: accounts.Account, _sent: people_forms.PersonForm) -> flask.Response:
     accounts.dismiss(person.id)
     return signed_in.redirect_to("admin/people#removed")
 
 
-_ACTS: dict[str, Callable[[accounts.Account, admin_queries.PersonForm], flask.Response]] = {
+_ACTS: dict[str, Callable[[accounts.Account, people_forms.PersonForm], flask.Response]] = {
     "role": _change_role,
     "sign-out": _end_sessions,
     "reset": _reset,

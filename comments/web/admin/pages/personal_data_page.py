@@ -18,7 +18,7 @@ from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
 from comments.notifications import double_opt_in, reader_follows
 from comments.transfer import personal_data
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import people_forms
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
@@ -35,7 +35,7 @@ _REFUSED = (errors.BadInput, errors.Conflict, errors.NotFound, errors.TooMany, p
 def show() -> flask.Response:
     """Show forms to find a person and to erase a mail address, and the person's data in numbers."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    who = query_strings.read(admin_queries.PersonSearchQuery).who.strip()
+    who = query_strings.read(people_forms.PersonSearchQuery).who.strip()
     if not who:
         return _page()
     try:
@@ -47,7 +47,7 @@ def show() -> flask.Response:
 @blueprint.post("/export")
 def export() -> flask.Response:
     """Download all data about a person as JSON."""
-    owner, sent = _require_owner(), forms.read(admin_queries.PersonalDataForm)
+    owner, sent = _require_owner(), forms.read(people_forms.PersonalDataForm)
     try:
         account_pages.confirm(owner, sent.current)
     except _REFUSED as error:
@@ -62,7 +62,7 @@ def export() -> flask.Response:
 @blueprint.post("/erase")
 def erase() -> flask.Response:
     """Erase a person's data, as far as one request can."""
-    owner, sent = _require_owner(), forms.read(admin_queries.PersonalDataForm)
+    owner, sent = _require_owner(), forms.read(people_forms.PersonalDataForm)
     try:
         account_pages.confirm(owner, sent.current)
         return _erase(sent.author)
@@ -86,7 +86,7 @@ def _erase(author: str) -> flask.Response:
 @blueprint.post("/forget")
 def forget() -> flask.Response:
     """Erase a mail address with its subscriptions."""
-    owner, sent = _require_owner(), forms.read(admin_queries.AddressForm)
+    owner, sent = _require_owner(), forms.read(people_forms.AddressForm)
     try:
         account_pages.confirm(owner, sent.current)
         count = double_opt_in.forget(sent.email.strip(), _secret(), now=datetime.now(UTC))

@@ -15,7 +15,7 @@ from comments.accounts.oidc import id_tokens, login_flow, providers
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
 from comments.events import message_sender
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
@@ -39,14 +39,14 @@ _REFUSED = (
 def show() -> flask.Response:
     """List the providers, with forms to change them and to add one."""
     _require_owner()
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page()
 
 
 @blueprint.post("")
 def add() -> flask.Response:
     """Add a provider that answers; nobody can use it yet."""
-    owner, sent = _require_owner(), forms.read(admin_queries.ProviderForm)
+    owner, sent = _require_owner(), forms.read(people_forms.ProviderForm)
     settings, name = context.settings(), sent.name.strip()
     try:
         account_pages.confirm(owner, sent.current)
@@ -64,7 +64,7 @@ def add() -> flask.Response:
 @blueprint.post("/change")
 def change() -> flask.Response:
     """Check a provider, change who can use it, or remove it."""
-    owner, sent = _require_owner(), forms.read(admin_queries.ProviderChangeForm)
+    owner, sent = _require_owner(), forms.read(people_forms.ProviderChangeForm)
     try:
         stored = providers.by_name(sent.name, providers.every())
         if sent.act != "check":
@@ -79,14 +79,14 @@ def _check(provider: providers.Provider) -> None:
     login_flow.client(provider, context.settings(), message_sender.OUTBOUND.get()).check()
 
 
-def _save(provider: providers.Provider, sent: admin_queries.ProviderChangeForm) -> None:
-    sites, at_desk = admin_queries.several(sent.sites), bool(sent.staff)
+def _save(provider: providers.Provider, sent: people_forms.ProviderChangeForm) -> None:
+    sites, at_desk = form_fields.several(sent.sites), bool(sent.staff)
     providers.offer(provider.name, sites, at_desk=at_desk)  # First, because it checks the sites.
     others = [site for site in provider.sites if site not in sites]
     providers.withdraw(provider.name, others, at_desk=not at_desk)
 
 
-_ACTS: dict[str, Callable[[providers.Provider, admin_queries.ProviderChangeForm], None]] = {
+_ACTS: dict[str, Callable[[providers.Provider, people_forms.ProviderChangeForm], None]] = {
     "check": lambda provider, _sent: _check(provider),
     "save": _save,
     "remove": lambda provider, _sent: providers.remove(provider.name),

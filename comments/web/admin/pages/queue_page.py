@@ -10,12 +10,12 @@ from comments.moderation import reports, review_queue
 from comments.moderation.policy import rulebook
 from comments.tree.counters import totals
 from comments.web.admin import (
-    admin_queries,
     comment_list,
     comment_queries,
     decision_forms,
     site_visit,
 )
+from comments.web.admin.form_types import form_fields
 from comments.web.http import responses
 from comments.web.http.decode import query_strings
 from comments.web.sign_in import signed_in
@@ -84,7 +84,7 @@ def _reasons(site: str, chosen: str) -> list[tuple[str, str]]:
 def show_reported(site_id: str) -> flask.Response:
     """Show the comments with open reports, most reported first."""
     visit = site_visit.enter(site_id)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report

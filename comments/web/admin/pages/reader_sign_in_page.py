@@ -11,7 +11,8 @@ import flask
 from comments.accounts import site_keys
 from comments.accounts.oidc import providers
 from comments.domain.moderation import roles
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, settings_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -22,7 +23,7 @@ blueprint = site_visit.blueprint("reader_sign_in")
 def show(site_id: str) -> flask.Response:
     """Show the providers and the keys of the site."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
@@ -30,12 +31,12 @@ def show(site_id: str) -> flask.Response:
 def change_keys(site_id: str) -> flask.Response:
     """Create a key with a secret, add a public key, or revoke a key."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site, now = forms.read(admin_queries.SiteKeyForm), visit.site.id, datetime.now(UTC)
+    sent, site, now = forms.read(settings_forms.SiteKeyForm), visit.site.id, datetime.now(UTC)
     if sent.act == "remove":
-        site_keys.remove(site, admin_queries.require("id", sent.id))
+        site_keys.remove(site, form_fields.require("id", sent.id))
         return _page(visit, said=labels.text("admin.site-keys-removed"))
     if sent.act == "public":
-        pem = admin_queries.require("public", sent.public)
+        pem = form_fields.require("public", sent.public)
         site_keys.add(site, site_keys.make_public(pem, now=now))
         return _page(visit, said=labels.text("admin.site-keys-added"))
     made, secret = site_keys.make_shared(site_visit.settings().secret, now=now)

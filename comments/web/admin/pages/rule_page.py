@@ -7,7 +7,8 @@ import msgspec
 
 from comments import errors
 from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, settings_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -21,7 +22,7 @@ _SHOWN = 100  # Maximum number of matches that the page shows.
 def show(site_id: str) -> flask.Response:
     """Show the rules, and a form for one of them or for a new rule."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.RuleQuery)
+    query = query_strings.read(settings_forms.RuleQuery)
     book = rulebook.from_store(visit.site.id)
     chosen = next((rule for rule in book.rules if rule.id == query.rule), None)
     if query.rule and chosen is None:
@@ -33,10 +34,10 @@ def show(site_id: str) -> flask.Response:
 def save(site_id: str) -> flask.Response:
     """Test a rule on recent comments, or save it."""
     visit = site_visit.enter(site_id)
-    sent = forms.read(admin_queries.RuleForm)
+    sent = forms.read(settings_forms.RuleForm)
     rule = _rule(sent, rulebook.from_store(visit.site.id))
     if sent.act == "try":
-        last = admin_queries.number("last", sent.last)
+        last = form_fields.number("last", sent.last)
         if last > _MOST_TRIED:
             raise errors.BadInput("last", "out-of-range", minimum=1, maximum=_MOST_TRIED)
         report = dry_run.try_rules(visit.site.id, [rule], last=last)
@@ -52,7 +53,7 @@ def save(site_id: str) -> flask.Response:
 def remove(site_id: str) -> flask.Response:
     """Remove a rule."""
     visit = site_visit.enter(site_id)
-    sent = forms.read(admin_queries.RuleRemovalForm)
+    sent = forms.read(settings_forms.RuleRemovalForm)
     policy_changes.remove_rule(
         visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
     )
@@ -63,7 +64,7 @@ def _page(
     visit: site_visit.Visit,
     book: rulebook.Rulebook,
     chosen: rules.Rule | None,
-    sent: admin_queries.RuleForm | None = None,
+    sent: settings_forms.RuleForm | None = None,
     report: dry_run.DryRunReport | None = None,
 ) -> flask.Response:
     return site_visit.page(
@@ -80,7 +81,7 @@ def _page(
     )
 
 
-def _rule(sent: admin_queries.RuleForm, book: rulebook.Rulebook) -> rules.Rule:
+def _rule(sent: settings_forms.RuleForm, book: rulebook.Rulebook) -> rules.Rule:
     name = sent.id.strip() or policy_changes.new_rule_id()
     new = rules.Rule(id=name, action=sent.action, is_on=bool(sent.is_on))
     stored = next((rule for rule in book.rules if rule.id == name), new)
@@ -88,12 +89,12 @@ def _rule(sent: admin_queries.RuleForm, book: rulebook.Rulebook) -> rules.Rule:
         stored,
         action=sent.action,
         **sent.parse(
-            words=admin_queries.phrases,
-            names=admin_queries.phrases,
-            websites=admin_queries.several,
-            hosts=admin_queries.several,
-            scripts=admin_queries.several,
-            networks=admin_queries.several,
+            words=form_fields.phrases,
+            names=form_fields.phrases,
+            websites=form_fields.several,
+            hosts=form_fields.several,
+            scripts=form_fields.several,
+            networks=form_fields.several,
         ),
         **sent.numbers("links", "approved_under", "repeated", "younger_than", empty=None),
         **sent.boxes("is_on"),

@@ -9,7 +9,7 @@ import flask
 
 from comments.domain.moderation import operation_table, roles
 from comments.upkeep.migrations import store_format
-from comments.web.admin import admin_queries
+from comments.web.admin.form_types import form_fields
 from comments.web.http import context
 from comments.web.http.decode import query_strings
 from comments.web.sign_in import signed_in
@@ -22,7 +22,7 @@ signed_in.protect(blueprint)
 def show() -> flask.Response:
     """Show the settings with their sources, and what only the machine's operator can do."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     settings = context.settings()
     rows = [row for section in operation_table.SECTIONS.values() for row in section]
     return signed_in.page(

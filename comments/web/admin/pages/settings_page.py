@@ -10,7 +10,8 @@ from comments.domain import records, site_options
 from comments.domain.moderation import roles
 from comments.moderation.policy import policy_changes, rulebook, site_copy
 from comments.sites import site_aliases, site_settings, site_setup
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, settings_forms, site_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.sign_in import signed_in
 
@@ -21,7 +22,7 @@ blueprint = site_visit.blueprint("settings")
 def show(site_id: str) -> flask.Response:
     """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return site_visit.page(
         "settings.html",
         visit,
@@ -41,13 +42,13 @@ def show(site_id: str) -> flask.Response:
 def change_policy(site_id: str) -> flask.Response:
     """Change the moderation settings of the site."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.PolicyForm)
+    sent = forms.read(settings_forms.PolicyForm)
     policy_changes.set_policy(
         visit.site.id,
         visit.account.actor,
         now=datetime.now(UTC),
         **sent.parse(
-            policy=records.Policy, reports=functools.partial(admin_queries.number, "reports")
+            policy=records.Policy, reports=functools.partial(form_fields.number, "reports")
         ),
         **sent.numbers("close_after", empty=0),
         reason=sent.reason,
@@ -62,19 +63,19 @@ def change(site_id: str) -> flask.Response:
     Turning off moderation in threads ends the sessions of moderators there.
     """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.SiteForm)
+    sent = forms.read(settings_forms.SiteForm)
     site_settings.change(
         visit.site.id,
         **sent.parse(
             title=str,
-            origins=admin_queries.several,
-            query_keys=admin_queries.several,
-            cdn_seconds=functools.partial(admin_queries.number, "cdn_seconds"),
-            freshness=functools.partial(admin_queries.number, "freshness"),
-            moderators=admin_queries.several,
+            origins=form_fields.several,
+            query_keys=form_fields.several,
+            cdn_seconds=functools.partial(form_fields.number, "cdn_seconds"),
+            freshness=functools.partial(form_fields.number, "freshness"),
+            moderators=form_fields.several,
         ),
         **sent.boxes("keep_trailing_slash"),
-        filed=sent.parse(categories=admin_queries.phrases).get("categories"),
+        filed=sent.parse(categories=form_fields.phrases).get("categories"),
         noted=site_visit.audit_entry(visit, sent.reason),
     )
     return site_visit.redirect_with_notice(visit, "settings", "saved-site")
@@ -84,7 +85,7 @@ def change(site_id: str) -> flask.Response:
 def rename(site_id: str) -> flask.Response:
     """Give the site another short name; the earlier ones remain valid."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.RenameForm)
+    sent = forms.read(site_forms.RenameForm)
     new, now = sent.short_name.strip(), datetime.now(UTC)
     site_aliases.rename(visit.site.id, new, visit.account.actor, now=now)
     return site_visit.redirect_with_notice(visit, "settings", "saved-name")
@@ -95,8 +96,8 @@ def copy(site_id: str) -> flask.Response:
     """Make a staging copy of the site."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    sent, now = forms.read(admin_queries.SiteCopyForm), datetime.now(UTC)
-    origins = admin_queries.several(sent.origin)
+    sent, now = forms.read(site_forms.SiteCopyForm), datetime.now(UTC)
+    origins = form_fields.several(sent.origin)
     new, actor = sent.copy_name.strip(), visit.account.actor
     made = site_copy.copy(visit.site.id, new, origins, actor, now=now)
     return signed_in.redirect_to(f"admin/sites/{made.id}/settings")
@@ -106,7 +107,7 @@ def copy(site_id: str) -> flask.Response:
 def allow_origin(site_id: str) -> flask.Response:
     """Allow an origin from which pages have asked for the site's comments."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.OriginForm)
+    sent = forms.read(site_forms.OriginForm)
     noted = site_visit.audit_entry(visit, "")
     site_settings.change(visit.site.id, added_origins=(sent.origin,), noted=noted)
     return site_visit.redirect_with_notice(visit, "settings", "saved-site")
@@ -116,10 +117,10 @@ def allow_origin(site_id: str) -> flask.Response:
 def change_options(site_id: str) -> flask.Response:
     """Change the options that readers notice, with the same checks as on the command line."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.OptionsForm)
+    sent = forms.read(settings_forms.OptionsForm)
     given = {
         **sent.boxes("votes", "website", "guests", "moderation", "forms"),
-        **sent.parse(order=str, theme=str, language=str, images=admin_queries.several),
+        **sent.parse(order=str, theme=str, language=str, images=form_fields.several),
         **sent.numbers("live", empty=0),
     }
     site_settings.change(

@@ -19,7 +19,8 @@ from comments.domain.text.addresses import host_names
 from comments.limits import rate_limits
 from comments.sites import page_check, site_settings, site_setup
 from comments.web import recipes
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import context, responses
 from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering import labels, page_text
@@ -31,7 +32,7 @@ blueprint = site_visit.blueprint("start")
 def show(site_id: str) -> flask.Response:
     """Show the steps, and the lines to add to pages."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
@@ -39,7 +40,7 @@ def show(site_id: str) -> flask.Response:
 def tell(site_id: str) -> flask.Response:
     """Tell the page's script, with an ETag, whether a page of the site was seen."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     state = _state(visit.site, site_setup.get(visit.site.id), datetime.now(UTC))
     return responses.cacheable(msgspec.json.encode(state))
 
@@ -48,7 +49,7 @@ def tell(site_id: str) -> flask.Response:
 def check(site_id: str) -> flask.Response:
     """Fetch a page of the site, and show what is wrong with it."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, now = forms.read(admin_queries.PageForm), datetime.now(UTC)
+    sent, now = forms.read(site_forms.PageForm), datetime.now(UTC)
     secret = context.settings().secret
     if not rate_limits.take(page_check.LIMIT, visit.site.id, secret, now=now):
         return _page(visit, sent.page, problem=labels.text("admin.start-often"), status=429)
@@ -63,7 +64,7 @@ def check(site_id: str) -> flask.Response:
 def add_origin(site_id: str) -> flask.Response:
     """Add to the site an origin at which one of its pages was seen."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.OriginForm)
+    sent = forms.read(site_forms.OriginForm)
     noted = site_visit.audit_entry(visit, "")
     site_settings.change(visit.site.id, added_origins=(sent.origin,), noted=noted)
     return site_visit.redirect_with_notice(visit, "start", "check")

@@ -17,7 +17,8 @@ from comments import errors
 from comments.domain.text import tables
 from comments.tree.counters import periods, statistics
 from comments.tree.counters.periods import Period
-from comments.web.admin import admin_queries, plots, site_visit
+from comments.web.admin import plots, site_visit
+from comments.web.admin.form_types import site_forms
 from comments.web.admin.pages import limit_page
 from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
@@ -43,7 +44,7 @@ class _Column(NamedTuple):
 def show(site_id: str) -> flask.Response:
     """Show comment counts and distinct commenters for a period and for each category."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.StatisticsQuery)
+    query = query_strings.read(site_forms.StatisticsQuery)
     today = datetime.now(UTC).date()
     until = query.until if isinstance(query.until, date) else today
     period = _period(query, until)
@@ -98,7 +99,7 @@ def download(site_id: str, table: str) -> flask.Response:
         errors.NotFound: the page has no such table.
     """
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.StatisticsQuery)
+    query = query_strings.read(site_forms.StatisticsQuery)
     if table not in _TABLES:
         raise errors.NotFound("page", table)
     until = query.until if isinstance(query.until, date) else datetime.now(UTC).date()
@@ -152,7 +153,7 @@ _TABLES: Mapping[str, Callable[[str, Period, str], _Table]] = {
 }
 
 
-def _period(query: admin_queries.StatisticsQuery, until: date) -> Period:
+def _period(query: site_forms.StatisticsQuery, until: date) -> Period:
     since = query.since
     return Period(since, until) if isinstance(since, date) else _days_until(until, _DEFAULT)
 

@@ -19,7 +19,8 @@ from comments.tree.counters import totals
 from comments.tree.lists import ordered_query
 from comments.upkeep import scheduler
 from comments.upkeep.integrity import thread_repair
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import site_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -41,7 +42,7 @@ def show(site_id: str) -> flask.Response:
 def act(site_id: str) -> flask.Response:
     """Check or repair a thread, or rebuild its pages."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    name, sent = _thread_name(visit), forms.read(admin_queries.StoredThreadForm)
+    name, sent = _thread_name(visit), forms.read(site_forms.StoredThreadForm)
     _require_size(name)
     if sent.act == "rebuild":
         scheduler.rebuild_whole([name], wait=None)
@@ -60,7 +61,7 @@ def act(site_id: str) -> flask.Response:
 
 
 def _thread_name(visit: site_visit.Visit) -> records.ThreadName:
-    thread, _ = query_strings.read_thread(admin_queries.StoredThreadQuery, visit.site)
+    thread, _ = query_strings.read_thread(site_forms.StoredThreadQuery, visit.site)
     return records.ThreadName(visit.site.id, thread)
 
 

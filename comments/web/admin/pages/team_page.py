@@ -16,7 +16,8 @@ from comments.accounts import accounts
 from comments.accounts.links import invitations
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.admin.pages import people_page
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
@@ -31,14 +32,14 @@ _REFUSED = (errors.BadInput, errors.NotFound, password_login.Wrong)
 def show(site_id: str) -> flask.Response:
     """List the owners and moderators of the site, and the pending invitations of moderators."""
     visit = _enter(site_id)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
 @blueprint.post("/team/invite")
 def invite(site_id: str) -> flask.Response:
     """Create an invitation for a moderator of the site."""
-    visit, sent = _enter(site_id), forms.read(admin_queries.ModeratorInvitationForm)
+    visit, sent = _enter(site_id), forms.read(people_forms.ModeratorInvitationForm)
     try:
         account_pages.check_password(visit.account, sent.current)
         grant = roles.Grant(roles.Role.MODERATOR, visit.site.id)
@@ -50,7 +51,7 @@ def invite(site_id: str) -> flask.Response:
 @blueprint.post("/team/withdraw")
 def withdraw(site_id: str) -> flask.Response:
     """Withdraw a pending invitation of a moderator of the site."""
-    visit, sent = _enter(site_id), forms.read(admin_queries.WithdrawalForm)
+    visit, sent = _enter(site_id), forms.read(people_forms.WithdrawalForm)
     if sent.id not in {made.id for made in _list_invitations(visit)}:
         raise errors.BadLink
     invitations.withdraw(sent.id)
@@ -60,7 +61,7 @@ def withdraw(site_id: str) -> flask.Response:
 @blueprint.post("/team/role")
 def change_role(site_id: str) -> flask.Response:
     """Make a moderator an owner of the site, or take their role."""
-    visit, sent = _enter(site_id), forms.read(admin_queries.ModeratorForm)
+    visit, sent = _enter(site_id), forms.read(people_forms.ModeratorForm)
     role = None if sent.role == "none" else roles.Role(sent.role)
     try:
         account_pages.check_password(visit.account, sent.current)

@@ -11,7 +11,8 @@ from comments.moderation import thread_list
 from comments.moderation.policy import policy_changes, rulebook, thread_overrides
 from comments.threads import thread_info
 from comments.tree.counters import totals
-from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.admin import comment_list, decision_forms, site_visit
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
@@ -22,7 +23,7 @@ blueprint = site_visit.blueprint("threads")
 def index(site_id: str) -> flask.Response:
     """List the threads with their counts, starting with the most recently commented ones."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.ThreadsQuery)
+    query = query_strings.read(site_forms.ThreadsQuery)
     page = thread_list.active_threads(
         thread_list.ThreadFilter(visit.site.id, query.q.strip()),
         cursor=query.start,
@@ -43,7 +44,7 @@ def index(site_id: str) -> flask.Response:
 def show(site_id: str) -> flask.Response:
     """Show all comments in a thread, whatever their status, in reading order."""
     visit = site_visit.enter(site_id)
-    thread, query = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
+    thread, query = query_strings.read_thread(form_fields.ListingQuery, visit.site)
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
@@ -70,8 +71,8 @@ def show(site_id: str) -> flask.Response:
 def settle(site_id: str) -> flask.Response:
     """Lock or unlock a thread, and set its policy."""
     visit = site_visit.enter(site_id)
-    thread, _ = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
-    sent = forms.read(admin_queries.ThreadForm)
+    thread, _ = query_strings.read_thread(form_fields.ListingQuery, visit.site)
+    sent = forms.read(site_forms.ThreadForm)
     name = records.ThreadName(visit.site.id, thread)
     policy_changes.set_thread(
         name,
@@ -94,12 +95,12 @@ def entitle(site_id: str) -> flask.Response:
     Only the fields that the moderator changed are set, so the thread still inherits the others.
     """
     visit = site_visit.enter(site_id)
-    thread, _ = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
-    sent, now = forms.read(admin_queries.ThreadDetailsForm), datetime.now(UTC)
+    thread, _ = query_strings.read_thread(form_fields.ListingQuery, visit.site)
+    sent, now = forms.read(site_forms.ThreadDetailsForm), datetime.now(UTC)
     shown = _stored_thread(records.ThreadName(visit.site.id, thread))
     wanted = thread_overrides.NewDetails(inherits=thread_overrides.FIELDS)
     if sent.act == "set":
-        names = admin_queries.phrases(sent.categories or "")
+        names = form_fields.phrases(sent.categories or "")
         keeps_names = sent.categories is None or set(names) == set(shown.categories)
         wanted = thread_overrides.NewDetails(
             title=None if sent.title == shown.title else sent.title,

@@ -17,7 +17,8 @@ from comments.domain import records
 from comments.domain.moderation import roles
 from comments.transfer.exporting import export_folder, site_contents, site_export
 from comments.tree.counters import totals
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import site_forms
 from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("exports")
@@ -35,7 +36,7 @@ def download(site_id: str) -> flask.Response:
         errors.Conflict: the site has too many comments.
     """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query = query_strings.read(admin_queries.ExportQuery)
+    query = query_strings.read(site_forms.ExportQuery)
     if comments_of(visit.site.id) > MOST_COMMENTS:
         raise errors.Conflict("export-too-large", limit=MOST_COMMENTS)
     buffer = io.BytesIO()

@@ -18,7 +18,8 @@ from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal
 from comments.transfer.uploads import upload_store
 from comments.upkeep import worker_threads
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.admin.transfer import export_page
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
@@ -33,7 +34,7 @@ _MEGABYTE = 1_000_000
 def show(site_id: str) -> flask.Response:
     """Show the upload, and list all imports, starting with the newest."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
@@ -44,7 +45,7 @@ def decide(site_id: str) -> flask.Response:
     If the owner has already decided in another window, show the state of the upload.
     """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.UploadDecisionForm)
+    sent = forms.read(site_forms.UploadDecisionForm)
     site, mapping = visit.site, tuple(sent.mapping.split())
     if sent.act == "check":
         try:

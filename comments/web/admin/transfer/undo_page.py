@@ -8,7 +8,8 @@ from comments import errors
 from comments.domain.moderation import roles
 from comments.events import audit_log
 from comments.transfer.importing import import_journal, import_undo
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import site_forms
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
@@ -22,7 +23,7 @@ _STEPS = 10  # Transactions in the request itself; the background worker runs th
 def show(site_id: str) -> flask.Response:
     """Show what an undo will remove and what will stay."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query = query_strings.read(admin_queries.ImportQuery)
+    query = query_strings.read(site_forms.ImportQuery)
     site, now = visit.site.id, datetime.now(UTC)
     try:
         stored = import_journal.get(site, query.id)
@@ -37,7 +38,7 @@ def show(site_id: str) -> flask.Response:
 def begin(site_id: str) -> flask.Response:
     """Begin an undo; the background worker continues it."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.ImportQuery)
+    sent = forms.read(site_forms.ImportQuery)
     act = audit_log.Act(visit.account.actor, import_undo.VERB)
     try:
         import_undo.start(visit.site.id, sent.id, act, now=datetime.now(UTC), steps=_STEPS)

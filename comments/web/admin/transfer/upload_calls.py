@@ -9,7 +9,8 @@ from comments.domain.moderation import roles
 from comments.transfer.importing import import_journal
 from comments.transfer.uploads import upload_store
 from comments.upkeep import worker_threads
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import problems
 from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
@@ -24,11 +25,11 @@ _DIGITS = 9
 def begin(site_id: str) -> flask.Response:
     """Start an upload; return its id and the length of its parts in bytes."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.UploadForm)
+    sent = forms.read(site_forms.UploadForm)
     upload = upload_store.begin(
         visit.site.id,
         sent.name,
-        admin_queries.number("size", sent.size, _DIGITS),
+        form_fields.number("size", sent.size, _DIGITS),
         site_visit.settings().max_body,
         now=datetime.now(UTC),
     )
@@ -39,13 +40,13 @@ def begin(site_id: str) -> flask.Response:
 def receive(site_id: str) -> flask.Response:
     """Store a part of the file, which is the request's body."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query = query_strings.read(admin_queries.UploadPartQuery)
+    query = query_strings.read(site_forms.UploadPartQuery)
     if flask.request.mimetype != _TYPE:
         raise problems.UnsupportedMedia(expected=_TYPE)
     data = flask.request.get_data(cache=False)
     if flask.request.content_length not in {None, len(data)}:
         raise errors.BadInput("body", "incomplete-body")
-    number = admin_queries.number("number", query.number)
+    number = form_fields.number("number", query.number)
     secret, now = site_visit.settings().secret, datetime.now(UTC)
     upload_store.receive(visit.site.id, query.upload, number, data, secret=secret, now=now)
     return flask.jsonify(received=number)
@@ -55,7 +56,7 @@ def receive(site_id: str) -> flask.Response:
 def finish(site_id: str) -> flask.Response:
     """Let a worker check the complete file."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.FinishedUploadForm)
+    sent = forms.read(site_forms.FinishedUploadForm)
     upload_store.finish(visit.site.id, sent.upload, now=datetime.now(UTC))
     worker_threads.nudge_uploads()
     return flask.jsonify(state=upload_store.UploadState.CHECKING.value)
@@ -65,7 +66,7 @@ def finish(site_id: str) -> flask.Response:
 def status(site_id: str) -> flask.Response:
     """Return the state of the upload, and the progress of its import with the time left."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.EmptyQuery)
+    query_strings.read(form_fields.EmptyQuery)
     upload = upload_store.get(visit.site.id)
     if upload is None:
         return flask.jsonify(state="", seen=0, total=0, left="")

@@ -1,0 +1,1 @@
+"""The types of the queries and forms of the console."""

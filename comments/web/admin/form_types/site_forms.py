@@ -1,0 +1,197 @@
+"""The queries and forms about sites, threads, numbers, imports and exports."""
+
+from datetime import date
+from typing import Annotated, Literal
+
+import msgspec
+
+from comments.domain import records
+from comments.web.admin.form_types import form_fields
+from comments.web.http.decode.parameters import Typed
+
+
+class ThreadsQuery(form_fields.Query, frozen=True):
+    """The threads whose title or address contains a text; without a text, all threads."""
+
+    q: form_fields.Words = ""
+
+
+class AuditLogQuery(form_fields.Query, frozen=True):
+    """A page of the audit log.
+
+    If `subject` is set, the page lists only entries about that subject.
+    """
+
+    subject: Typed = ""
+
+
+class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A period, in one category or in all of them. By default, it is the 30 days until today."""
+
+    since: date | msgspec.UnsetType = msgspec.UNSET
+    until: date | msgspec.UnsetType = msgspec.UNSET
+    category: Typed = ""
+
+
+class ThreadForm(form_fields.SettingsForm, frozen=True):
+    """The state and the policy of a thread. An empty `policy` inherits the site's policy."""
+
+    state: records.ThreadState
+    policy: Literal["", "off", "first", "links", "all", "closed", "read-only"] | None = None
+    reason: Typed = ""
+
+
+class StoredThreadQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A page of a stored thread, after the comment with the sort hash `cursor`."""
+
+    cursor: Annotated[str, msgspec.Meta(max_length=1_000)] = ""
+
+
+class StoredThreadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to do with a stored thread."""
+
+    act: Literal["check", "repair", "rebuild"]
+
+
+class ThreadDetailsForm(form_fields.SettingsForm, frozen=True):
+    """The details of a thread.
+
+    If `act` is "inherit", the thread gets its details from a comment again.
+    """
+
+    act: Literal["set", "inherit"] = "set"
+    title: form_fields.TextLine | None = None
+    url: form_fields.TextLine | None = None
+    categories: form_fields.TextLine | None = None
+    reason: Typed = ""
+
+
+class UndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The audit log entry to undo."""
+
+    entry: Typed
+
+
+class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A decision about a dead letter."""
+
+    act: Literal["revive", "drop"]
+    id: Typed
+
+
+class CounterQuery(form_fields.Query, frozen=True):
+    """A page of the numbers of the counter `name`, or no numbers."""
+
+    name: Typed = ""
+
+
+class CounterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A counter to declare; `where` contains conditions that are separated by commas."""
+
+    act: Literal["add", "change", "cost"]
+    name: Typed
+    where: form_fields.TextLine = ""
+    sum: Literal["comments", "up", "down", "score"] = "comments"
+    category: form_fields.Box = ""
+    day: form_fields.Box = ""
+    thread: form_fields.Box = ""
+    author: form_fields.Box = ""
+
+
+class CounterRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The counter to remove."""
+
+    name: Typed
+
+
+class AudienceCountQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An audience: sources that are separated by commas."""
+
+    every: Typed = ""
+    some: Typed = ""
+    but: Typed = ""
+
+
+class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A website to add: the addresses of its pages, separated by spaces, and its id.
+
+    If the id is empty, or was proposed (`proposed`) for another address, the page proposes a new
+    id.
+    """
+
+    origin: form_fields.TextLine
+    short_name: Typed = ""
+    proposed: Typed = ""
+
+
+class RenameForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The new short name of a site."""
+
+    short_name: Typed
+
+
+class SiteCopyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The id of a staging copy, and the origins of its pages."""
+
+    copy_name: Typed
+    origin: form_fields.TextLine
+
+
+class DeletionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The id of the site to delete, and the password again. Accounts without one send none."""
+
+    site: Typed
+    current: Typed = ""
+
+
+class PageForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The address of a page to check."""
+
+    page: form_fields.TextLine
+
+
+class OriginForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An origin to add to a site."""
+
+    origin: form_fields.TextLine
+
+
+class UploadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file to upload: its name, and its length in bytes."""
+
+    name: form_fields.TextLine
+    size: Typed
+
+
+class UploadPartQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of an uploaded file; `number` counts from 0."""
+
+    upload: Typed
+    number: Typed
+
+
+class FinishedUploadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The upload whose parts have all been sent."""
+
+    upload: Typed
+
+
+class UploadDecisionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A decision about a checked file. Page mappings in `mapping` are separated by spaces."""
+
+    act: Literal["import", "check", "discard"]
+    upload: Typed
+    mapping: form_fields.TextLine = ""
+
+
+class ExportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An export: its format, and whether it includes the audit log; WXR cannot contain one."""
+
+    format: Literal["jsonl", "wxr"] = "jsonl"
+    audit_log: form_fields.Box = ""
+
+
+class ImportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An import of a site."""
+
+    id: Typed
