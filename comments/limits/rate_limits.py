@@ -112,6 +112,11 @@ class RateLimitBucket:
         self._row.ends = _end(self._now + max(self.limit.window, self.limit.keeps))
         return ownership.Writes(_OWNER, put=(self._row,))
 
+    @property
+    def began(self) -> datetime | None:
+        """Return when the window began in which the last action was counted."""
+        return None if self._row is None else self._row.began
+
 
 class Network:
     """The buckets of one network. Call `fill` on all of them first, then `count_writes`."""
@@ -149,14 +154,38 @@ class Network:
 
 def read(*subjects: RateLimitBucket | Network, now: datetime) -> None:
     """Read the rows of several buckets in one call, in the transaction that counts in them."""
-    buckets = [
+    buckets = _buckets(subjects)
+    rows = reads.get_multi([bucket.key for bucket in buckets])
+    for bucket, row in zip(buckets, rows, strict=True):
+        bucket.fill(row, now=now)
+
+
+def take_back(*subjects: RateLimitBucket | Network) -> None:
+    """Take back the action that was counted for each subject, if its window has not ended."""
+    buckets = _buckets(subjects)
+
+    def body() -> None:
+        if transactions.may_have_run():
+            return  # A second run must not take back the action of somebody else.
+        rows = reads.get_multi([bucket.key for bucket in buckets])
+        counted = [
+            row
+            for bucket, row in zip(buckets, rows, strict=True)
+            if row is not None and row.began == bucket.began
+        ]
+        for row in counted:
+            row.count -= 1
+        transactions.apply(ownership.Writes(_OWNER, put=tuple(counted)))
+
+    transactions.transaction(body)
+
+
+def _buckets(subjects: Iterable[RateLimitBucket | Network]) -> list[RateLimitBucket]:
+    return [
         bucket
         for subject in subjects
         for bucket in (subject.buckets if isinstance(subject, Network) else (subject,))
     ]
-    rows = reads.get_multi([bucket.key for bucket in buckets])
-    for bucket, row in zip(buckets, rows, strict=True):
-        bucket.fill(row, now=now)
 
 
 class RateLimitJournal(RateLimitBucket):

@@ -71,20 +71,25 @@ def sign_in(attempt: LoginAttempt, cause: security_log.Cause) -> sessions.Sessio
 
 
 def confirm(account: str, password: str, cause: security_log.Cause) -> None:
-    """Check the password of a signed-in account.
+    """Check the password of a signed-in account. Only wrong passwords count against the limits.
+
+    The attempt is counted before the check, so that concurrent guesses cannot exceed the limits.
 
     Raises:
         Wrong: the password is wrong.
         errors.TooMany: there were too many attempts.
     """
-    count(f"account:{account}", cause)
+    counted = count(f"account:{account}", cause)
     row = reads.get(account_rows.account_key(account))
     if not hashing.matches("" if row is None else row.password, password):
         raise Wrong
+    rate_limits.take_back(*counted)
 
 
-def count(name: str, cause: security_log.Cause) -> None:
-    """Count a sign-in attempt for a name and a network.
+def count(
+    name: str, cause: security_log.Cause
+) -> tuple[rate_limits.Network, rate_limits.RateLimitBucket]:
+    """Count a sign-in attempt for a name and a network, and return where it was counted.
 
     Raises:
         TooManyForName: there were too many attempts for the name.
@@ -104,6 +109,7 @@ def count(name: str, cause: security_log.Cause) -> None:
         transactions.apply(*(bucket.count_writes() for bucket in buckets))
 
     transactions.transaction(body)
+    return buckets
 
 
 def _begin(

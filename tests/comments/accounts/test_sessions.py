@@ -149,19 +149,55 @@ def test_attempts_are_limited_per_name_and_per_network(store: connection.Store) 
     assert account_holders.sign_in("ann", now=NOW + password_login.PER_NAME.window)
 
 
+def test_only_wrong_passwords_count_against_a_confirmation(store: connection.Store) -> None:
+    ann, cause = account_holders.account("ann", OWNER).id, account_holders.cause()
+    for _ in range(password_login.PER_NAME.most):
+        password_login.confirm(ann, PASSWORD, cause)
+        with pytest.raises(password_login.Wrong):
+            password_login.confirm(ann, "another password", cause)
+    with pytest.raises(errors.TooMany):
+        password_login.confirm(ann, PASSWORD, cause)
+    later = account_holders.cause(NOW + password_login.PER_NAME.window)
+    for _ in range(password_login.PER_NETWORK.most + 1):
+        password_login.confirm(ann, PASSWORD, later)
+
+
+def test_a_confirmation_takes_nothing_back_from_a_later_window(
+    store: connection.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, matches = account_holders.account("ann", OWNER).id, hashing.matches
+    later = account_holders.cause(NOW + password_login.PER_NAME.window)
+
+    def overtaken(stored: str, password: str) -> bool:
+        monkeypatch.setattr(hashing, "matches", matches)
+        for _ in range(password_login.PER_NAME.most):
+            with pytest.raises(password_login.Wrong):
+                password_login.confirm(ann, "another password", later)
+        return matches(stored, password)
+
+    monkeypatch.setattr(hashing, "matches", overtaken)
+    password_login.confirm(ann, PASSWORD, account_holders.cause())
+    with pytest.raises(errors.TooMany):
+        password_login.confirm(ann, PASSWORD, later)
+
+
+@pytest.mark.parametrize("is_signed_in", [False, True])
 def test_concurrent_guesses_are_counted_one_by_one(
-    open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
+    open_store: connection.Store, monkeypatch: pytest.MonkeyPatch, *, is_signed_in: bool
 ) -> None:
     monkeypatch.setattr(hashing, "matches", lambda *_: False)
     with open_store.context():
-        account_holders.account("ann", OWNER)
+        ann = account_holders.account("ann", OWNER).id
     start, wrong, refused = threading.Barrier(20), [], []
 
     def guess() -> None:
         with open_store.context():
             start.wait()
             try:
-                account_holders.sign_in("ann", "another password")
+                if is_signed_in:
+                    password_login.confirm(ann, "another password", account_holders.cause())
+                else:
+                    account_holders.sign_in("ann", "another password")
             except password_login.Wrong as error:
                 wrong.append(error)
             except errors.TooMany as error:
