@@ -135,7 +135,7 @@ class AllRoles:
         if form is not None and row.rule.startswith(("/admin", "/sign-in", "/moderate")):
             headers["Sec-Fetch-Site"] = "same-origin"
             page = client.get("/admin/account").text
-            found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
+            found = re.search(r'name="form" value="([a-z2-7]{52})"', page)
             form["form"] = found[1] if found else ""
         query = {**row.query, **({} if row.form is not None else made)}
         before()

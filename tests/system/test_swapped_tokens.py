@@ -104,7 +104,7 @@ class Service:
 
     def form_token(self) -> str:
         page = self.signed_in(self.mine).get("/admin/account").text
-        found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
+        found = re.search(r'name="form" value="([a-z2-7]{52})"', page)
         assert found
         return found[1]
 

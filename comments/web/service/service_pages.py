@@ -3,8 +3,9 @@
 Pages embed the widget with `/widget/flatthread.js`. `scripts/build-widget` builds all files from
 `widget/`. A file whose name contains a digest of its content never changes, so caches keep it for a
 year. The files that pages embed change with each release, and caches keep them for five minutes.
-All other files belong to the service's own pages, and browsers check each time whether they have
-changed.
+All other files belong to the service's own pages. The console asks for them with a digest of their
+content (`asset`), so caches keep them for a year too; without it, browsers check each time whether
+they have changed.
 """
 
 import functools
@@ -64,6 +65,12 @@ def demo() -> flask.Response:
     )
 
 
+@blueprint.app_template_global()
+def asset(name: str) -> str:
+    """Return the path of a file, below the service's address, that changes with its content."""
+    return f"widget/{name}?v={_files()[name].tag[:12]}"
+
+
 @blueprint.get("/widget/<name>")
 def widget(name: str) -> flask.Response:
     """Serve a file to browsers. Any site may load the file, including as a module."""
@@ -73,7 +80,7 @@ def widget(name: str) -> flask.Response:
         flask.abort(404)
     response = responses.fixed_answer(file, content_type=_TYPES[Path(name).suffix])
     response.headers["Access-Control-Allow-Origin"] = "*"
-    if _HASHED.fullmatch(name):
+    if _HASHED.fullmatch(name) or flask.request.args.get("v") == file.tag[:12]:
         response.headers["Cache-Control"] = _IMMUTABLE
     elif name in _EMBEDDED:
         response.headers["Cache-Control"] = _MINUTES

@@ -17,8 +17,10 @@ security headers, shows errors as pages, and refuses a change in these cases:
 - The change does not come from a page of this service. A change comes from such a page if the
   request has `Sec-Fetch-Site: same-origin` or, if the browser does not send this header, an
   `Origin` of this service.
-- The change has no form token. The token is derived from the session. Views marked with
-  `open_to_all`, such as the sign-in, work without a session, so they need no form token.
+- The change has no form token. The token is derived from the session and a salt, which is new for
+  each page: pages are compressed and contain other people's texts, so the lengths of pages would
+  reveal a constant token (BREACH). Views marked with `open_to_all`, such as the sign-in, work
+  without a session, so they need no form token.
 
 The cookie is `__Host-flatthread`, followed by the port if the address has an unusual one: browsers
 share cookies between the ports of a host, where several services may run. Other hosts and
@@ -29,6 +31,7 @@ such as Chromium or Firefox.
 Data about a request is stored only in `flask.g`, because everything else is shared between threads.
 """
 
+import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
@@ -43,7 +46,7 @@ from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import catalogue
 from comments.domain.moderation import roles
 from comments.sites import mail_server
-from comments.web.http import context, problems
+from comments.web.http import content_coding, context, problems
 from comments.web.http.decode import forms
 from comments.web.rendering import labels
 from comments.web.sign_in import first_owner_hint
@@ -63,6 +66,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _READS = {"GET", "HEAD", "OPTIONS"}
+_SALT = 16  # Bytes of a form token's salt; the digest has the same length.
 _HTML = "text/html; charset=utf-8"
 
 View = TypeVar("View", bound=Callable[..., object])
@@ -189,7 +193,12 @@ def page(template: str, *, status: int = 200, **values: object) -> flask.Respons
     refused = flask.g.get("refused")
     kept = forms.fields() if refused and flask.request.method == "POST" else {}
     made = flask.render_template(template, **{"refused": refused, "kept": kept} | values)
-    return flask.Response(made, status=status, content_type=_HTML)
+    coding = content_coding.preferred_coding(flask.request.accept_encodings)
+    data = content_coding.encode(made.encode(), coding)
+    response = flask.Response(data, status=status, content_type=_HTML)
+    if coding is not content_coding.Coding.IDENTITY:
+        response.headers["Content-Encoding"] = coding.value
+    return response
 
 
 class Refusal(NamedTuple):
@@ -231,9 +240,13 @@ def root() -> str:
 
 
 def form_token() -> markupsafe.Markup:
-    """Return the hidden field with the form token of the current session."""
-    field = markupsafe.Markup('<input type="hidden" name="{}" value="{}">')
-    return field.format(forms.TOKEN, _expected_form_token())
+    """Return the hidden field with a form token of the current session."""
+    field, session = markupsafe.Markup('<input type="hidden" name="{}" value="{}">'), _session()
+    if session is None:
+        return field.format(forms.TOKEN, "")
+    salt = flask.g.setdefault("form_salt", keyed_hashes.text(secrets.token_bytes(_SALT)))
+    digest = keyed_hashes.keyed_digest(context.settings().secret, "form", session.token, salt)
+    return field.format(forms.TOKEN, salt + keyed_hashes.text(digest))
 
 
 def _template_values() -> dict[str, object]:
@@ -274,15 +287,6 @@ def _session() -> sessions.Session | None:
     return session
 
 
-def _expected_form_token() -> str:
-    session = _session()
-    if session is None:
-        return ""
-    return keyed_hashes.text(
-        keyed_hashes.keyed_digest(context.settings().secret, "form", session.token)
-    )
-
-
 def _admit() -> None:
     """Refuse a change that does not come from a page of this service."""
     if flask.request.method in _READS:
@@ -292,9 +296,9 @@ def _admit() -> None:
     view = flask.current_app.view_functions[flask.request.endpoint or ""]
     if getattr(view, "is_open_to_all", False):
         return
-    require_account()
-    session, secret = _session(), context.settings().secret
-    if session is None or not keyed_hashes.is_one(forms.token(), secret, "form", session.token):
+    session, secret, token = require_session(), context.settings().secret, forms.token()
+    salt, digest = token[: len(token) // 2], token[len(token) // 2 :]
+    if not keyed_hashes.is_one(digest, secret, "form", session.token, salt):
         raise errors.Forbidden("stale-form")
 
 
@@ -312,7 +316,7 @@ def _is_own_page() -> bool:
 def _close(response: flask.Response) -> flask.Response:
     for name, value in _HEADERS.items():
         response.headers[name] = value
-    response.vary.add("Cookie")
+    response.vary.update(("Accept-Encoding", "Cookie"))
     return response
 
 

@@ -33,7 +33,7 @@ def sign_in(client: FlaskClient, login: str = "ann", **more: str) -> TestRespons
 
 def token_of(client: FlaskClient) -> str:
     """Return the signed-in account's form token."""
-    found = re.search(r'name="form" value="([a-z2-7]{26})"', client.get("/admin/account").text)
+    found = re.search(r'name="form" value="([a-z2-7]{52})"', client.get("/admin/account").text)
     assert found
     return found[1]
 

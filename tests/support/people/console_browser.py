@@ -24,7 +24,7 @@ class Desk:
         token = account_holders.session(accounts.by_text(login, SECRET).id).token
         self.client.set_cookie(signed_in.COOKIE, token)
         page = self.client.get("/admin/account").text
-        found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
+        found = re.search(r'name="form" value="([a-z2-7]{52})"', page)
         assert found
         self.token = found[1]
 

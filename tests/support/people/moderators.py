@@ -92,5 +92,5 @@ class Window:
         return found[1]
 
     def _form_token(self) -> str:
-        found = re.search(r'name="form" value="([a-z2-7]{26})"', self.get().text)
+        found = re.search(r'name="form" value="([a-z2-7]{52})"', self.get().text)
         return found[1] if found else ""

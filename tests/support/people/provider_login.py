@@ -215,7 +215,7 @@ class Traveller:
 
     def form(self) -> str:
         """Return the form token of the account that is signed in with this browser."""
-        found = re.search(r'name="form" value="([a-z2-7]{26})"', self.client.get("/admin").text)
+        found = re.search(r'name="form" value="([a-z2-7]{52})"', self.client.get("/admin").text)
         assert found
         return found[1]
 

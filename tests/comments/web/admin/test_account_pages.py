@@ -1,6 +1,7 @@
 """Test who can sign in to the admin console and use its account pages, and from which pages."""
 
 import concurrent.futures
+import gzip
 import re
 
 import flask
@@ -90,6 +91,20 @@ def test_no_page_is_framed_or_cached_or_runs_inline_scripts(
         assert "Cookie" in headers["Vary"]
         assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", response.text)
         sign_in(client)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_page_is_compressed_and_no_two_pages_have_the_same_form_token(app: flask.Flask) -> None:
+    """The length of a compressed page may not reveal a token that another page contains."""
+    account_holders.account("ann", OWNER)
+    client, tokens = browser(app), set()
+    sign_in(client)
+    for _ in range(2):
+        packed = client.get("/admin", headers={"Accept-Encoding": "gzip"})
+        assert {"Accept-Encoding", "Cookie"} <= set(packed.vary)
+        document = gzip.decompress(packed.data).decode()
+        tokens |= set(re.findall(r'name="form" value="(\w+)"', document))
+    assert len(tokens) == 2
 
 
 @pytest.mark.usefixtures("store")

@@ -203,7 +203,7 @@ def test_new_recovery_codes_are_shown_once_and_sign_in(
     assert code
     assert shown.headers["Cache-Control"] == "no-store"
     # The page's own form works, because it belongs to the new session.
-    form = re.search(r'name="form" value="([a-z2-7]{26})"', shown.text)
+    form = re.search(r'name="form" value="([a-z2-7]{52})"', shown.text)
     assert form
     assert code[1] not in client.get("/admin/account").text
     assert send(client, "/admin/sign-out", form=form[1]).status_code == 303

@@ -193,6 +193,16 @@ def test_another_file_is_kept_for_minutes_or_asked_for(
     assert client.get(f"/widget/{name}").headers["Cache-Control"] == control
 
 
+def test_the_console_names_files_by_their_content_so_that_caches_keep_them(
+    client: FlaskClient,
+) -> None:
+    path = service_pages.asset("console.js")
+    assert "immutable" in client.get(f"/{path}").headers["Cache-Control"]
+    # A process of another release answers too, but caches must not keep its file.
+    assert client.get(f"/{path[:-1]}").headers["Cache-Control"] == "no-cache"
+    assert service_pages.asset("passkeys.js") in client.get("/admin/sign-in").text
+
+
 @pytest.mark.parametrize(
     "name",
     [
