@@ -8,6 +8,7 @@ import ast
 import functools
 import html.parser
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -398,6 +399,16 @@ def _meant(use: Use) -> list[str]:
     if use.is_prefix:
         return [key for key in TEXTS if key.startswith(use.key)]
     return [use.key] if use.key in TEXTS else []
+
+
+def test_no_file_of_a_language_has_a_key_twice() -> None:
+    def check(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        twice = {key for key, _ in pairs if [other for other, _ in pairs].count(key) > 1}
+        assert not twice, f"{file}: the last of several texts replaces the others: {twice}"
+        return dict(pairs)
+
+    for file in (COMMENTS / "domain" / "languages").glob("*/*.json"):
+        json.loads(file.read_text("utf-8"), object_pairs_hook=check)
 
 
 def test_every_key_exists() -> None:

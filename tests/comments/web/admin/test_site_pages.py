@@ -293,11 +293,12 @@ def test_a_comment_is_shown_with_its_parent_its_decisions_and_its_authors_other_
     desk: Desk, site: records.Site
 ) -> None:
     eve = records.Author("Eve", id="g:eve")
-    root = sample_threads.post(site, "the question")
+    root = sample_threads.post(site, "the *question*")
     row = _held(site, "the answer", 2, parent=root.id, author=eve)
-    sample_threads.post(site, "another of hers", author=eve, thread="t2")
+    sample_threads.post(site, "another of _hers_ & more", author=eve, thread="t2")
     page = desk.page(f"/comments/{row.id}")
-    for words in ("the question", "the answer", "another of hers", "Approved → Pending", "Ada"):
+    others = ("the question", "another of hers &amp; more")  # without their formatting
+    for words in (*others, "the answer", "Approved → Pending", "Ada"):
         assert words in page
     done = desk.send(f"/comments/{row.id}", f"approve:{row.id}:{row.revision}").text
     assert "Approve: 1 of 1 done." in done
