@@ -127,6 +127,12 @@ def append(account: str, cause: Cause, *events: SecurityEvent) -> None:
                 )
 
 
+def language_of(account: str) -> str:
+    """Return the language of the browser that last signed in, or "" if it is not known."""
+    row = _row(account)
+    return "" if row is None else row.language
+
+
 def note_blocked(account: str, cause: Cause) -> None:
     """Note that there were too many sign-in attempts, at most once in their window.
 

@@ -42,7 +42,7 @@ def text(
     desk = f"{public_url}/admin/sites/{comment.site}" if public_url else ""
     if type_ is webhooks.Type.RETRACTED:
         return t("admin.chat-retracted", page=page)
-    name = safe_line(comment.author.name) or t("mail.someone")
+    name = safe_line(comment.author.name) or t("comment-mail.someone")
     lines = [t(_OPENINGS[type_], name=name, page=page), _excerpt(form, comment)]
     if type_ is webhooks.Type.HELD:
         if why := safe_line(ruling_texts.decision_text(case.rule, case.why)):

@@ -1,17 +1,17 @@
 """The texts that people read, looked up by key.
 
 A key consists of the name of a file in the language's folder and the name of an entry in that file:
-`mail.reply-subject`. An entry is a text with placeholders in braces, or an object with one text per
-plural category of the language (Unicode CLDR: zero, one, two, few, many, other). The value named
-`count` chooses among them:
+`comment-mail.reply-subject`. An entry is a text with placeholders in braces, or an object with one
+text per plural category of the language (Unicode CLDR: zero, one, two, few, many, other). The value
+named `count` chooses among them:
 
     {"comments": {"one": "{count} comment", "other": "{count} comments"}}
 
 Whole numbers are formatted by the rules of the language. The widget fills in the same texts by the
 same rules (`words.js`).
 
-English is complete. The other languages have the surfaces for readers, and the mail about changed
-accounts and for staff; other mail and the admin console are in English. `meta.json` in a language's
+English is complete. The other languages have the surfaces for readers, and the mail about comments
+and changed accounts; other mail and the admin console are in English. `meta.json` in a language's
 folder contains the language's own name, and `read-by`: the native speaker who has read the texts,
 or null.
 """
@@ -89,6 +89,11 @@ def languages() -> tuple[str, ...]:
             entry.name for entry in folders if entry.is_dir() and (entry / "errors.json").is_file()
         )
     )
+
+
+def of_or_english(language: str) -> Catalogue:
+    """Return the catalogue of a language, or the English one if the language has none."""
+    return of(language) if language in languages() else ENGLISH
 
 
 ENGLISH = of("en")

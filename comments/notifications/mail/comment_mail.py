@@ -32,7 +32,7 @@ class CommentMail:
         self._settings = settings
         self._clock = clock
 
-    def message(
+    def message(  # noqa: PLR0913 - one for each part of the mail
         self,
         to: str,
         address: str,
@@ -41,17 +41,20 @@ class CommentMail:
         *,
         about: compose.MailReason,
         unsubscribe: str,
+        language: str = "",
     ) -> AddressedMail | None:
         """Return the mail to one address, with a link to unsubscribe.
 
-        If the mail cannot be composed, log an error and return None.
+        Without `language`, the mail is in the language of the site, or in English. If the mail
+        cannot be composed, log an error and return None.
         """
         thread = thread_info.get(records.ThreadName(comment.site, comment.thread))
+        site = site_settings.get(comment.site)
         notice = compose.Notice(
             event=event,
             recipient=address,
             site=comment.site,
-            site_name=site_settings.get(comment.site).name,
+            site_name=site.name,
             thread=comment.thread,
             name=comment.author.name,
             title=thread.title if thread else "",
@@ -62,6 +65,7 @@ class CommentMail:
             unsubscribe=unsubscribe,
             about=about,
             is_account=comment.author.id.startswith(author_ids.ACCOUNT),
+            language=language or site.options.language,
         )
         try:
             made = compose.message(notice, self._settings.mail_from, now=self._clock())

@@ -57,9 +57,9 @@ class MailReason(enum.Enum):
 
 # Each pair contains the subject with the thread's title and the subject without a title.
 _SUBJECTS = {
-    MailReason.COMMENT: ("mail.comment-subject", "mail.comment-subject-untitled"),
-    MailReason.REPLY: ("mail.reply-subject", "mail.reply-subject-untitled"),
-    MailReason.HELD: ("mail.held-subject", "mail.held-subject-untitled"),
+    MailReason.COMMENT: ("comment-mail.comment-subject", "comment-mail.comment-subject-untitled"),
+    MailReason.REPLY: ("comment-mail.reply-subject", "comment-mail.reply-subject-untitled"),
+    MailReason.HELD: ("comment-mail.held-subject", "comment-mail.held-subject-untitled"),
 }
 
 
@@ -87,6 +87,7 @@ class Notice:
     unsubscribe: str | None
     about: MailReason = MailReason.COMMENT
     is_account: bool = False
+    language: str = "en"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,9 +158,20 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
     check_link("place", notice.place)
     thread = _message_id(_digest(f"thread {notice.site} {notice.thread}"), sender)
     more = [("In-Reply-To", thread), ("References", thread)]
+    words = catalogue.of_or_english(notice.language)
+    name = shown_name(notice.name, words, is_account=notice.is_account)
+    title = plain_words.line(notice.title)
+    offer = words.text(
+        "comment-mail.decide" if notice.about is MailReason.HELD else "comment-mail.view"
+    )
+    links = [(offer, notice.place)]
     if notice.unsubscribe is not None:
         more += unsubscribe_headers(notice.unsubscribe)
-    parts = Parts(_subject(notice), _plain(notice), _html(notice))
+        links.append((words.text("comment-mail.unsubscribe"), notice.unsubscribe))
+    opening = words.text("comment-mail.wrote", name=name)
+    quoted = quote(excerpt(notice.text))
+    subject = words.text(_SUBJECTS[notice.about][0 if title else 1], name=name, title=title)
+    parts = parts_of(words, subject, [(opening, paragraph(opening)), quoted], links)
     return assemble(notice, sender, parts, more, now=now)
 
 
@@ -222,29 +234,23 @@ def account_notice(notice: AccountNotice, sender: str, *, now: datetime) -> mime
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
     check_link("link", notice.link)
-    language = (
-        notice.language if notice.language in catalogue.languages() else catalogue.ENGLISH.language
-    )
-    text = catalogue.of(language).text
+    words = catalogue.of_or_english(notice.language)
+    text = words.text
     change = text(f"account-mail.change-{notice.change}")
     actor = notice.by if notice.by in _ACTORS else "other"
-    moment = formats.moment(notice.at, language)
     facts = [
         text("account-mail.account", name=plain_words.line(notice.name)),
-        text("account-mail.time", moment=moment),
+        text("account-mail.time", moment=formats.moment(notice.at, words.language)),
         text(f"account-mail.by-{actor or 'self'}"),
     ]
     closing = [text("account-mail.expected"), text("account-mail.unexpected")]
-    button = text("account-mail.button")
-    plain = [change, "\n".join(facts), *closing, f"{button}: {notice.link}"]
-    rich = [change, *facts, *closing]
-    parts = Parts(
-        text("account-mail.subject", change=change, site=notice.site_name),
-        "\n\n".join(plain) + "\n",
-        f'<!doctype html>\n<html lang="{language}" dir="{formats.direction(language)}">\n'
-        + "".join(f"<p>{html.escape(line)}</p>\n" for line in rich)
-        + f"<p>{anchor(notice.link, button)}</p>\n",
-    )
+    sections = [
+        (change, paragraph(change)),
+        ("\n".join(facts), "\n".join(map(paragraph, facts))),
+        *((line, paragraph(line)) for line in closing),
+    ]
+    subject = text("account-mail.subject", change=change, site=notice.site_name)
+    parts = parts_of(words, subject, sections, [(text("account-mail.button"), notice.link)])
     return assemble(notice, sender, parts, now=now)
 
 
@@ -260,6 +266,42 @@ class Parts:
     subject: str
     plain: str
     rich: str
+
+
+def parts_of(
+    words: catalogue.Catalogue,
+    subject: str,
+    sections: Sequence[tuple[str, str]],
+    links: Sequence[tuple[str, str]],
+) -> Parts:
+    """Return the parts of a message in the language of `words`.
+
+    `sections` contains each section as plain text and as HTML; `links` contains labels and URLs.
+    """
+    plain = [text for text, _ in sections]
+    plain += [words.text("comment-mail.link", label=label, link=link) for label, link in links]
+    rich = [marked for _, marked in sections]
+    rich += [f"<p>{anchor(link, label)}</p>" for label, link in links]
+    direction = formats.direction(words.language)
+    # Some mail programs remove the outermost elements, so an inner one repeats the direction.
+    page = [
+        f'<!doctype html>\n<html lang="{words.language}" dir="{direction}">',
+        f'<div dir="{direction}">',
+        *rich,
+        "</div>\n</html>\n",
+    ]
+    return Parts(subject, "\n\n".join(plain) + "\n", "\n".join(page))
+
+
+def paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>"
+
+
+def quote(text: str) -> tuple[str, str]:
+    """Return a quotation of people's text as plain text and as HTML, in its own direction."""
+    plain = "\n".join(f"> {line}" for line in text.split("\n"))
+    shown = html.escape(text).replace("\n", "<br>\n")
+    return plain, f'<blockquote dir="auto">{shown}</blockquote>'
 
 
 def unsubscribe_headers(link: str) -> list[tuple[str, str]]:
@@ -322,17 +364,7 @@ def _message_id(digest: str, sender: str) -> str:
     return f"<{digest}@{sender.rpartition('@')[2]}>"
 
 
-def _subject(notice: Notice) -> str:
-    title = plain_words.line(notice.title)
-    titled, untitled = _SUBJECTS[notice.about]
-    return t(
-        titled if title else untitled,
-        name=shown_name(notice.name, is_account=notice.is_account),
-        title=title,
-    )
-
-
-def shown_name(name: str, *, is_account: bool) -> str:
+def shown_name(name: str, words: catalogue.Catalogue, *, is_account: bool) -> str:
     """Return an author's name in a form that mail may show."""
     name = plain_words.line(name)
     if not is_account:
@@ -341,37 +373,10 @@ def shown_name(name: str, *, is_account: bool) -> str:
             name = cleaning.clean_name(name)
         except errors.BadInput:
             name = ""
-    return name or t("mail.someone")
+    return name or words.text("comment-mail.someone")
 
 
 def excerpt(text: str, most: int = MAX_TEXT) -> str:
     """Return the beginning of a comment's text in a form that mail may show."""
     text = plain_words.words(text).strip()
     return text if len(text) <= most else f"{text[:most]} [...]"
-
-
-def _plain(notice: Notice) -> str:
-    opening = t("mail.wrote", name=shown_name(notice.name, is_account=notice.is_account))
-    quoted = "\n".join(f"> {line}" for line in excerpt(notice.text).split("\n"))
-    links = [t("mail.link", label=_offer(notice), link=notice.place)]
-    if notice.unsubscribe is not None:
-        links.append(t("mail.link", label=t("mail.unsubscribe"), link=notice.unsubscribe))
-    return "\n\n".join([opening, quoted, *links]) + "\n"
-
-
-def _html(notice: Notice) -> str:
-    opening = html.escape(
-        t("mail.wrote", name=shown_name(notice.name, is_account=notice.is_account))
-    )
-    quoted = html.escape(excerpt(notice.text)).replace("\n", "<br>\n")
-    links = [anchor(notice.place, _offer(notice))]
-    if notice.unsubscribe is not None:
-        links.append(anchor(notice.unsubscribe, t("mail.unsubscribe")))
-    return f"<!doctype html>\n<p>{opening}</p>\n<blockquote>{quoted}</blockquote>\n" + "".join(
-        f"<p>{link}</p>\n" for link in links
-    )
-
-
-def _offer(notice: Notice) -> str:
-    """Return the label of the link to a notice's comment."""
-    return t("mail.decide" if notice.about is MailReason.HELD else "mail.view")

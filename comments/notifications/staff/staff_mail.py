@@ -2,7 +2,8 @@
 
 `staff_notices` defines who gets what. Accounts without a role on the site get nothing, whatever is
 stored, and nobody gets mail about their own comment. An address gets at most `MAILS_PER_DAY` mails
-a day.
+a day. Accounts get mail in the language of the browser that last signed in, and other addresses in
+the language of the site, or in English.
 """
 
 import secrets
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from comments import config, errors
-from comments.accounts import accounts
+from comments.accounts import accounts, security_log
 from comments.domain import outcomes, records
 from comments.domain.ids import author_ids
 from comments.domain.moderation import staff_notices
@@ -85,6 +86,7 @@ class StaffMailer:
                 comment,
                 about=about,
                 unsubscribe=self._unsubscribe_link(comment.site, staff.recipient),
+                language=_language(staff.recipient),
             )
             for who, staff in self.readers(comment).items()
             if self._is_asked(job, staff.address) and self._take_mail(staff.address)
@@ -118,7 +120,7 @@ class StaffMailer:
             held=review_queue.count_pending(site.id),
             queue=f"{self._settings.public_url}/admin/sites/{site.id}/queue",
             unsubscribe=self._unsubscribe_link(site.id, recipient),
-            language=site.options.language,
+            language=_language(recipient) or site.options.language,
         )
         message = staff_messages.digest(made, self._settings.mail_from, now=self._clock())
         yield comment_mail.AddressedMail("", message)
@@ -152,6 +154,12 @@ class StaffMailer:
         now = self._clock()
         token = staff_links.link(site, recipient, secret=self._settings.secret, now=now)
         return f"{self._settings.public_url}/notices/unsubscribe?{urlencode({'token': token})}"
+
+
+def _language(recipient: staff_notices.StaffRecipient) -> str:
+    """Return the language of an account's last sign-in, or "" for an address."""
+    account = recipient.who.removeprefix(accounts.AUTHOR)
+    return "" if recipient.is_address else security_log.language_of(account)
 
 
 def _digest_comment(comment: records.Comment) -> staff_messages.DigestComment:

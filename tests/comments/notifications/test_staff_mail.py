@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from comments import app as apps
-from comments.accounts import accounts
+from comments.accounts import accounts, sessions
 from comments.domain import records
+from comments.domain.languages import catalogue
 from comments.domain.moderation.staff_notices import NoticeChoice
 from comments.domain.records import Verb
 from comments.events import audit_log, backlog
@@ -214,16 +215,55 @@ def test_an_address_gets_a_limited_number_of_mails_a_day(
     assert len(mailer.box.taken) == mailer.settings.mails_per_day
 
 
-def test_the_digest_is_in_the_language_of_the_site(
-    mailer: MailService, mod: accounts.Account
+def sign_in(account: accounts.Account, language: str) -> None:
+    cause = account_holders.cause(START)._replace(language=language)
+    sessions.begin(account.id, account_holders.SECRET, now=START, cause=cause)
+
+
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_mails_about_comments_are_in_the_language_of_the_last_sign_in(
+    mailer: MailService, mod: accounts.Account, language: str
+) -> None:
+    site_settings.change("demo", options={"language": "fr"})
+    sign_in(mod, language)
+    choose(mod.author, NoticeChoice.EACH)
+    choose("other@example.org", NoticeChoice.EACH)
+    hold(mailer, "held")
+    mailer.say("published")
+    mailer.deliver()
+    for address, tag in (("mod@example.org", language), ("other@example.org", "fr")):
+        words = catalogue.of(tag).text
+        mails = [made for to, made in mailer.box.taken if to == address]
+        subjects = {made["Subject"] for made in mails}
+        assert subjects == {
+            words("comment-mail.held-subject-untitled"),
+            words("comment-mail.comment-subject-untitled", name="Bob"),
+        }
+        direction = "rtl" if tag == "ar" else "ltr"
+        for made in mails:
+            page = made.get_body(("html",)).get_content()
+            assert f'<html lang="{tag}" dir="{direction}">' in page
+            assert f'<div dir="{direction}">' in page
+            assert words("comment-mail.wrote", name="Bob") in page
+            assert words("comment-mail.unsubscribe") in made.get_body(("plain",)).get_content()
+
+
+@pytest.mark.parametrize(
+    ("is_known", "subject"),
+    [(True, "demo の新しいコメント 2 件"), (False, "تعليقان جديدان على \u2068demo\u2069")],
+)
+def test_the_digest_is_in_the_language_of_the_account_or_else_of_the_site(
+    mailer: MailService, mod: accounts.Account, subject: str, *, is_known: bool
 ) -> None:
     site_settings.change("demo", options={"language": "ar"})
+    if is_known:
+        sign_in(mod, "ja")
     choose(mod.author, NoticeChoice.DAILY)
     mailer.say("news")
     mailer.deliver()
     mailer.now = MORNING
     plan(mailer)
     made = mailer.box.taken[0][1]
-    assert made["Subject"] == "تعليقان جديدان على demo"
+    assert made["Subject"] == subject
     page = made.get_body(("html",)).get_content()
-    assert '<html lang="ar" dir="rtl">' in page
+    assert f'<html lang="{"ja" if is_known else "ar"}"' in page

@@ -59,10 +59,10 @@ def test_the_format_of_a_message_is_stable() -> None:
         f"View on site: {PLACE}\n\nUnsubscribe: {UNSUBSCRIBE}\n"
     )
     assert rich.get_content() == (
-        "<!doctype html>\n<p>Böb wrote:</p>\n"
-        "<blockquote>Hello<br>\n&lt;b&gt;you&lt;/b&gt;</blockquote>\n"
+        '<!doctype html>\n<html lang="en" dir="ltr">\n<div dir="ltr">\n<p>Böb wrote:</p>\n'
+        '<blockquote dir="auto">Hello<br>\n&lt;b&gt;you&lt;/b&gt;</blockquote>\n'
         f'<p><a href="{PLACE.replace("&", "&amp;")}">View on site</a></p>\n'
-        f'<p><a href="{UNSUBSCRIBE}">Unsubscribe</a></p>\n'
+        f'<p><a href="{UNSUBSCRIBE}">Unsubscribe</a></p>\n</div>\n</html>\n'
     )
 
 
@@ -193,7 +193,7 @@ def test_any_written_text_stays_plain_text(name: Any, title: Any, text: Any) -> 
     assert not {*found.defects, *plain.defects, *rich.defects}
     shown = Links(rich.get_content())
     assert shown.links == [PLACE, UNSUBSCRIBE]
-    assert shown.tags <= {"p", "a", "blockquote", "br"}
+    assert shown.tags <= {"html", "div", "p", "a", "blockquote", "br"}
     assert plain.get_content().count("://") == 2
     assert max(map(len, raw.split(b"\r\n"))) <= 998
 
