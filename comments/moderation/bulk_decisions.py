@@ -110,9 +110,13 @@ def start(
     ended = min(now, wanted.before) if wanted.before else now
     wanted = dataclasses.replace(wanted, before=ended)
     job = BulkJob(secrets.token_hex(8), verb, actor, now, reason, wanted)
-    if any(other.ended is None for other in jobs(wanted.site)):
-        raise errors.Conflict("bulk-running")
-    transactions.transaction(lambda: transactions.apply(_job_writes(wanted.site, job)))
+
+    def body() -> None:
+        if any(other.ended is None and other.id != job.id for other in jobs(wanted.site)):
+            raise errors.Conflict("bulk-running")
+        transactions.apply(_job_writes(wanted.site, job))
+
+    transactions.transaction(body)
     backlog.note_bulk(records.BulkDecision(wanted.site, job.id))
     return job
 

@@ -38,7 +38,7 @@ from comments.sites import site_settings
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.threads import thread_info
-from comments.tree import votes
+from comments.tree import changes, votes
 
 AT_ONCE = 100  # Maximum number of comments, and also of votes, per step of an erasure.
 
@@ -278,3 +278,28 @@ def _withdraw(comment_id: str, author: str, now: datetime) -> None:
 
     transactions.transaction(body)
     backlog.note_vote(records.VotedComment(comment_id))
+
+
+def retracted_comments(site: str) -> Iterator[str]:
+    """Yield the ids of a site's retracted comments, newest first."""
+    where = (("site", "=", site), ("status", "=", records.Status.RETRACTED.value))
+    query = reads.Query("Comment", where=where, order=("-created", "revision"), keys_only=True)
+    for message in reads.walk(query):
+        yield message.key.path[-1].name
+
+
+def retract_again(comment_id: str, now: datetime) -> bool:
+    """Retract a restored or copied comment; return False if it is retracted or missing."""
+
+    def body() -> bool:
+        row = reads.get(comment_rows.comment_key(comment_id))
+        if row is None or row.status == records.Status.RETRACTED:
+            return False
+        change = changes.retract(comment_id, now=now, check=lambda _: None)
+        name = records.ThreadName(row.site, row.thread_id)
+        transactions.apply(
+            *change.writes, votes.scheduled_deletion_writes(comment_id, name, now=now)
+        )
+        return True
+
+    return transactions.transaction(body)

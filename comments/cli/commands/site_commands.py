@@ -13,8 +13,8 @@ from comments.domain.ids import site_ids
 from comments.domain.languages import catalogue, error_texts
 from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
-from comments.moderation.policy import site_copy
 from comments.sites import page_check, site_aliases, site_deletion, site_settings, site_setup
+from comments.transfer.uploads import site_copy, upload_steps, upload_store
 from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
 
@@ -128,15 +128,34 @@ def _rename_site(site_id: str, new: str) -> None:
     "--origin", "origins", multiple=True, required=True, callback=_checked_origins,
     help="Origin of the copy's pages.",
 )  # fmt: skip
-def _copy_site(site_id: str, new: str, origins: tuple[str, ...]) -> None:
+@click.option("--comments", "with_comments", is_flag=True, help="Copy the comments too.")
+def _copy_site(site_id: str, new: str, origins: tuple[str, ...], *, with_comments: bool) -> None:
     """Make a staging copy of a website, with its settings and rules.
 
-    The copy has no comments, people, keys, webhooks or classifiers of the website, and sends no
-    mail and no webhooks. `export SITE` and `import` bring comments into it.
+    The copy has no people, keys, webhooks or classifiers of the website, and sends no mail and no
+    webhooks. With --comments, it gets the website's comments as they are now. If this command is
+    interrupted, a server copies the rest.
     """
-    website, now = console.site(site_id), datetime.now(UTC)
-    made = site_copy.copy(website.id, new, origins, moderation_commands.ACTOR, now=now)
+    website, actor = console.site(site_id), moderation_commands.ACTOR
+    made = site_copy.copy(
+        website.id, new, origins, actor, now=datetime.now(UTC), with_comments=with_comments
+    )
     click.echo(f"Added {made.id}, a staging copy of {website.id} ({', '.join(made.origins)}).")
+    if with_comments:
+        _copy_comments(made.id)
+
+
+def _copy_comments(site_id: str) -> None:
+    while upload_steps.do_next_step(site_id, console.settings().secret):
+        pass
+    upload = upload_store.get(site_id)
+    if upload is None or upload.state is upload_store.UploadState.REFUSED:
+        reason = upload.problem if upload else ""
+        raise click.ClickException(f"The comments were not copied. {reason}".rstrip())
+    if upload.state is upload_store.UploadState.DONE:
+        click.echo(f"Copied {quantity(upload.comments, 'comment')}.")
+    else:
+        click.echo(f"A server is copying the comments. The imports of {site_id} show the progress.")
 
 
 @site.command("delete")

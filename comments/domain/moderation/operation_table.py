@@ -59,7 +59,10 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
         ),
         OperationRow("Rename a website", _SITE, "site rename", "POST SITE/settings/rename"),
         OperationRow(
-            "Make a staging copy of a website", _SERVICE, "site copy", "POST SITE/settings/copy"
+            "Make a staging copy of a website, with or without its comments",
+            _SERVICE,
+            "site copy",
+            "POST SITE/settings/copy",
         ),
         OperationRow("Delete a website", _SITE, "site delete", "POST SITE/settings/delete"),
         OperationRow("Take a deleted website back", _SITE, "site undelete", "POST SITE/undelete"),

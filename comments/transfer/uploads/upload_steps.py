@@ -1,24 +1,39 @@
-"""Check and import uploaded files.
+"""Check and import uploaded files, and copy the comments of a site to its staging copy.
 
 `do_next_step` does one step for one upload: it checks the file, or imports it after an owner has
-confirmed the report. While a process has claimed an upload, other processes leave it alone
-(`upload_store`). If a process ends in the middle of a step, another process repeats the step once
-the claim has expired; a repeated import adds only what is missing. If a process is suspended for
-longer than its claim, it ends its step as soon as it resumes.
+confirmed the report. A staging copy imports an export of the original, which the step before it
+stores as if an owner had uploaded it: the copy contains the comments of one moment, whatever
+interrupts the import. Each comment of the copy has a new id, derived from the original's, and keeps
+its place, its author and its votes. While a process has claimed an upload, other processes leave it
+alone (`upload_store`). If a process ends in the middle of a step, another process repeats the step
+once the claim has expired; a repeated import adds only what is missing. If a process is suspended
+for longer than its claim, it ends its step as soon as it resumes.
 """
 
+import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
 from comments import errors
+from comments.domain.ids import imported_ids
 from comments.domain.languages import error_texts
 from comments.sites import site_settings
-from comments.transfer import import_source
+from comments.store import reads
+from comments.transfer import import_source, personal_data
 from comments.transfer.checking import checked_import
+from comments.transfer.exporting import (
+    export_file,
+    json_lines_export,
+    site_contents,
+    site_export,
+)
 from comments.transfer.formats import format_registry
-from comments.transfer.importing import import_journal, import_writer
+from comments.transfer.importing import import_journal, import_writer, running_import
+from comments.transfer.own_format import site_restore
 from comments.transfer.parsing import source_files
 from comments.transfer.proposals import mapping_proposals
 from comments.transfer.proposals.imported_pages import Proposal
@@ -83,7 +98,7 @@ def do_next_step(
 
 
 def _do_step(upload: Upload, secret: str, claim: "_Claim") -> None:
-    step = _check if upload.state is UploadState.CHECKING else _import
+    step = _STEPS[upload.state]
     with working_folder.create() as folder:
         try:
             path = upload_store.copy(upload, folder, secret, claim.now)
@@ -93,7 +108,9 @@ def _do_step(upload: Upload, secret: str, claim: "_Claim") -> None:
             _refuse(upload, claim, failure=upload_store.Failure.FORMAT)
         except errors.UndoRunning:
             _postpone(upload, claim)
-        except (errors.BadImport, errors.ImportRefused) as error:
+        except (
+            errors.BadImport, errors.ImportRefused, errors.ExportFailed, errors.NotFound,
+        ) as error:  # fmt: skip
             _refuse(upload, claim, problem=error_texts.sentence(error).replace(f"{folder}/", ""))
         except errors.BadLink:
             _refuse(upload, claim, failure=upload_store.Failure.SECRET)
@@ -184,14 +201,36 @@ def _proposed_mappings(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, 
     )
 
 
+def _export(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
+    """Store an export of the original, without addresses."""
+    site_settings.get(upload.source)  # A deleted site is not copied.
+    term = timedelta(seconds=reads.LONGEST) + upload_store.CLAIM
+    upload_store.renew(upload, now=claim.now(), term=term)
+    writer, choices = json_lines_export.write, site_contents.Choices()
+    run = site_export.SiteExport(upload.source, writer, choices, secret, claim.now())
+    exported = run.write(lambda: export_file.create(path))
+    with path.open("rb") as file:
+        upload_store.store(
+            upload, file, secret, claim.now,
+            state=UploadState.IMPORTING, comments=exported.comments,
+        )  # fmt: skip
+
+
 def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
     file_format = format_registry.get(upload.system)
     with _plan(file_format, upload, path, secret, claim) as plan:
         scheme = site_settings.get(upload.site).scheme
         import_writer.check(plan, claim.renew)
         summary = import_writer.write(
-            plan, scheme=scheme, now=claim.now(), progress=claim.renew, clock=claim.now
+            plan,
+            scheme=scheme,
+            now=claim.now(),
+            progress=claim.renew,
+            clock=claim.now,
+            prepare=functools.partial(_declare_counters, path, claim) if upload.source else None,
         )
+        if upload.source:
+            _retract_again(upload, claim)
         verified = import_verification.verify(plan, secret=secret, progress=claim.renew)
     upload_store.end(
         upload,
@@ -204,15 +243,38 @@ def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
     )
 
 
+def _declare_counters(path: Path, claim: _Claim, journal: running_import.RunningImport) -> None:
+    site_restore.declare_counters(journal, site_restore.read(path), now=claim.now())
+
+
+def _retract_again(upload: Upload, claim: _Claim) -> None:
+    """Retract the comments that people retracted from the original after the export."""
+    for comment_id in personal_data.retracted_comments(upload.source):
+        claim.renew()
+        copied = imported_ids.comment_id(upload.site, imported_ids.OWN, comment_id)
+        personal_data.retract_again(copied, claim.now())
+
+
+_STEPS = {
+    UploadState.CHECKING: _check,
+    UploadState.COPYING: _export,
+    UploadState.IMPORTING: _import,
+}
+
+
 def _plan(
     found: format_registry.Format, upload: Upload, path: Path, secret: str, claim: _Claim
 ) -> checked_import.CheckedImport:
     site = site_settings.get(upload.site)
 
     def read(path: Path) -> Iterator[import_source.Item]:
-        for item in found.read_untrusted(path):
+        for item in (found.read if upload.source else found.read_untrusted)(path):
             claim.renew()
-            yield item
+            if upload.source and isinstance(item, import_source.SourceThread):
+                # The ids belong to the original, even if it loses a comment in the meantime.
+                yield msgspec.structs.replace(item, keeps_ids=False)
+            else:
+                yield item
 
     return checked_import.plan(
         read,

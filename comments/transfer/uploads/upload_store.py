@@ -1,5 +1,8 @@
 """Store the uploaded file of a site, and the progress of its import.
 
+For a staging copy with comments (`site_copy`), the file is an export of the original, which a
+worker stores instead of an owner.
+
 This module owns the kind ImportPart and the Job rows of uploads. A site has at most one upload; a
 new one replaces it. Browsers send the file in parts that fit into a request body, so proxies and
 App Engine need no higher limit for bodies.
@@ -22,12 +25,14 @@ import secrets
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from comments import errors
 from comments.domain import decoders
 from comments.domain.crypto import encryption
+from comments.domain.ids import imported_ids
 from comments.events import audit_log
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows, schema
@@ -51,10 +56,12 @@ _AT_ONCE = 100  # Maximum number of parts that one transaction deletes.
 class UploadState(enum.StrEnum):
     """The progress of an upload. The states are stored as text.
 
-    A worker moves `CHECKING` to `CHECKED` or `REFUSED`, and `IMPORTING` to `DONE` or `REFUSED`.
-    Parts are stored only until the state becomes `DONE` or `REFUSED`.
+    A worker moves `COPYING` to `IMPORTING` or `REFUSED`, `CHECKING` to `CHECKED` or `REFUSED`, and
+    `IMPORTING` to `DONE` or `REFUSED`. Parts are stored only until the state becomes `DONE` or
+    `REFUSED`.
     """
 
+    COPYING = "copying"
     RECEIVING = "receiving"
     CHECKING = "checking"
     CHECKED = "checked"
@@ -64,6 +71,7 @@ class UploadState(enum.StrEnum):
 
 
 _ENDED = {UploadState.DONE, UploadState.REFUSED}
+_CONFIRMED = {UploadState.COPYING, UploadState.IMPORTING}
 
 
 class Failure(enum.StrEnum):
@@ -98,7 +106,7 @@ class ProposedMapping(msgspec.Struct, frozen=True):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """An uploaded file.
+    """An uploaded file, or an export of the site `source`, of which the upload's site is a copy.
 
     `size` is the length of the file in bytes, and `part` is the length of each part except the
     last. `system` is the recognized format, and `report` contains the lines of the report about the
@@ -133,6 +141,7 @@ class Upload(msgspec.Struct, frozen=True):
     holder: str = ""
     process: str = ""
     lost: int = 0
+    source: str = ""
 
     @property
     def parts(self) -> int:
@@ -173,6 +182,14 @@ def begin(site: str, name: str, size: int, part: int, *, now: datetime) -> Uploa
     return upload
 
 
+def copy_writes(site: str, source: str, *, now: datetime) -> ownership.Writes:
+    """Return the writes that let a worker copy the comments of the site `source` to a new site."""
+    name = _file_name(f"{source}.jsonl.gz")
+    upload = Upload(secrets.token_hex(8), site, name, size=0, part=_MOST_IN_PART, at=now)
+    copying = {"state": UploadState.COPYING, "system": imported_ids.OWN, "source": source}
+    return _upload_writes(msgspec.structs.replace(upload, **copying))
+
+
 def receive(
     site: str, upload_id: str, number: int, data: bytes, secret: str, now: datetime
 ) -> None:
@@ -182,7 +199,6 @@ def receive(
         errors.Conflict: the upload was replaced, or no longer needs parts.
         errors.BadInput: the part does not belong to the file, or has the wrong length.
     """
-    sealed = encryption.seal(base64.b64encode(data).decode(), _PURPOSE, secret, now=now)
 
     def body() -> None:
         upload = _in_state(site, upload_id, UploadState.RECEIVING)
@@ -190,10 +206,9 @@ def receive(
             raise errors.BadInput("part", "out-of-range", minimum=0, maximum=upload.parts - 1)
         if len(data) != upload.length(number):
             raise errors.BadInput("part", "incomplete-body")
-        key = event_rows.import_part_key(f"{site}/{upload_id}/{number:06}")
-        row = event_rows.ImportPartRow(key=key, content=sealed)
-        transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+        transactions.apply(part)
 
+    part = _part_writes(site, upload_id, number, data, secret, now)
     transactions.transaction(body)
 
 
@@ -258,7 +273,7 @@ def discard(site: str, upload_id: str = "") -> None:
         upload = get(site)
         if upload is None or (upload_id and upload.id != upload_id):
             return None
-        if upload.state is UploadState.IMPORTING:
+        if upload.state in _CONFIRMED:
             raise errors.Conflict("upload-importing")
         closed = msgspec.structs.replace(upload, state=UploadState.REFUSED)
         transactions.apply(_upload_writes(closed))
@@ -304,13 +319,13 @@ def claim(site: str, now: datetime) -> Upload | None:
     return claimed
 
 
-def renew(upload: Upload, *, now: datetime) -> None:
+def renew(upload: Upload, *, now: datetime, term: timedelta = CLAIM) -> None:
     """Extend the claim of this process.
 
     Raises:
         ClaimLost: this process no longer has the claim.
     """
-    _record(upload, at=now, claimed=now + CLAIM)
+    _record(upload, at=now, claimed=now + term)
 
 
 def record(upload: Upload, *, now: datetime, **changed: object) -> None:
@@ -330,6 +345,26 @@ def end(upload: Upload, *, now: datetime, **changed: object) -> None:
     """
     record(upload, now=now, **changed)
     _delete_parts(upload)
+
+
+def store(
+    upload: Upload, file: BinaryIO, secret: str, clock: Callable[[], datetime], **changed: object
+) -> None:
+    """Store the parts of a file for an upload that this process has claimed, and end the claim.
+
+    Parts of an earlier attempt are overwritten. Until the last transaction, a file of another
+    attempt may replace this one.
+
+    Raises:
+        ClaimLost: this process no longer has the claim.
+    """
+    size = 0
+    for number, data in enumerate(iter(functools.partial(file.read, upload.part), b"")):
+        size += len(data)
+        now = clock()
+        part = _part_writes(upload.site, upload.id, number, data, secret, now)
+        _record(upload, part, at=now, claimed=now + CLAIM)
+    record(upload, now=clock(), size=size, **changed)
 
 
 def copy(upload: Upload, folder: Path, secret: str, now: Callable[[], datetime]) -> Path:
@@ -354,7 +389,7 @@ def expire(now: datetime) -> None:
     Such parts exist if a process is killed after it has recorded the end of an upload.
     """
     for upload in _all_uploads():
-        if upload.at <= now - KEPT and upload.state is not UploadState.IMPORTING:
+        if upload.at <= now - KEPT and upload.state not in _CONFIRMED:
             discard(upload.site)
         elif upload.state in _ENDED:
             _delete_parts(upload)
@@ -395,12 +430,12 @@ def _change(site: str, upload_id: str, expected: UploadState, **changed: object)
     transactions.transaction(body)
 
 
-def _record(upload: Upload, **changed: object) -> None:
+def _record(upload: Upload, *writes: ownership.Writes, **changed: object) -> None:
     def body() -> None:
         stored = get(upload.site)
         if stored is None or _claim_of(stored) != _claim_of(upload):
             raise ClaimLost
-        transactions.apply(_upload_writes(msgspec.structs.replace(stored, **changed)))
+        transactions.apply(_upload_writes(msgspec.structs.replace(stored, **changed)), *writes)
 
     transactions.transaction(body)
 
@@ -410,7 +445,7 @@ def _claim_of(upload: Upload) -> tuple[str, UploadState, str]:
 
 
 def _is_waiting(upload: Upload, now: datetime) -> bool:
-    has_work = upload.state in {UploadState.CHECKING, UploadState.IMPORTING}
+    has_work = upload.state in {UploadState.CHECKING, *_CONFIRMED}
     is_free = upload.claimed is None or upload.claimed <= now
     return has_work and (is_free or import_process.has_ended(upload.process))
 
@@ -422,6 +457,15 @@ def _parts(upload: Upload, secret: str, now: Callable[[], datetime]) -> Iterator
         if row is None:
             return
         yield base64.b64decode(encryption.unseal(row.content, _PURPOSE, secret, now=now()))
+
+
+def _part_writes(
+    site: str, upload_id: str, number: int, data: bytes, secret: str, now: datetime
+) -> ownership.Writes:
+    sealed = encryption.seal(base64.b64encode(data).decode(), _PURPOSE, secret, now=now)
+    key = event_rows.import_part_key(f"{site}/{upload_id}/{number:06}")
+    row = event_rows.ImportPartRow(key=key, content=sealed)
+    return ownership.Writes(_OWNER, put=(row,))
 
 
 def _part_names(upload: Upload, limit: int | None = None) -> list[str]:

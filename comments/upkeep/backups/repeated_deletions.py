@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 from comments.accounts import accounts
 from comments.domain import records
-from comments.domain.records import Status
 from comments.notifications import subscriptions
 from comments.sites import site_deletion, site_settings
-from comments.store import connection, reads, transactions
-from comments.store.models import comment_rows
-from comments.tree import changes, votes
+from comments.store import connection, reads
+from comments.transfer import personal_data
 
 _AT_ONCE = 300  # Rows per look-up.
 _ACTOR = records.Actor("cli", "the command line")
@@ -42,7 +40,7 @@ def repeat(
         retracted = list(_retracted_comments())
         deleted = site_deletion.deleted_sites()
     with restored.context():
-        comments = sum(_retract(comment_id, now) for comment_id in retracted)
+        comments = sum(personal_data.retract_again(comment_id, now) for comment_id in retracted)
         kept = [list(_paths(kind)) for kind in ("Account", "Subscription")]
     with replaced.context():
         removed, ended = (list(_missing_paths(paths)) for paths in kept)
@@ -65,27 +63,7 @@ def _delete_site(site: records.Site, now: datetime) -> int:
 
 def _retracted_comments() -> Iterator[str]:
     for site in site_settings.every_kept():
-        where = (("site", "=", site.id), ("status", "=", Status.RETRACTED.value))
-        query = reads.Query("Comment", where=where, order=("-created", "revision"), keys_only=True)
-        for message in reads.walk(query):
-            yield message.key.path[-1].name
-
-
-def _retract(comment_id: str, now: datetime) -> bool:
-    """Retract a comment, unless it is already retracted or does not exist."""
-
-    def body() -> bool:
-        row = reads.get(comment_rows.comment_key(comment_id))
-        if row is None or row.status == Status.RETRACTED:
-            return False
-        change = changes.retract(comment_id, now=now, check=lambda _: None)
-        name = records.ThreadName(row.site, row.thread_id)
-        transactions.apply(
-            *change.writes, votes.scheduled_deletion_writes(comment_id, name, now=now)
-        )
-        return True
-
-    return transactions.transaction(body)
+        yield from personal_data.retracted_comments(site.id)
 
 
 def _paths(kind: str) -> Iterator[reads.Path]:

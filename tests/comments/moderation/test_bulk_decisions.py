@@ -2,8 +2,10 @@
 
 import dataclasses
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -73,6 +75,25 @@ def test_a_job_decides_about_all_comments_that_match_and_is_undone_as_a_whole(
     assert _statuses(held) == [Status.PENDING] * NUMBER
     with pytest.raises(errors.Conflict):
         bulk_decisions.undo("demo", job.id, ADA, now=NOW)
+
+
+def test_only_one_of_several_jobs_that_start_at_once_runs(
+    store: connection.Store, held: list[str]
+) -> None:
+    gate = threading.Barrier(8)
+
+    def start(_: int) -> bool:
+        with store.context():
+            gate.wait(60)
+            try:
+                _start()
+            except errors.Conflict:
+                return False
+            return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(start, range(8))) == 1
+    assert len(bulk_decisions.jobs("demo")) == 1
 
 
 def test_a_search_limits_a_job_to_its_matches(held: list[str]) -> None:

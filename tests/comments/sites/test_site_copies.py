@@ -1,5 +1,7 @@
 """A staging copy has the settings of its original, names nobody, and sends nothing."""
 
+import functools
+
 import click.testing
 import pytest
 
@@ -9,9 +11,10 @@ from comments.domain import records
 from comments.domain.moderation.staff_notices import NoticeChoice
 from comments.domain.records import Policy
 from comments.events import audit_log, message_sender, webhook_endpoints, webhooks
-from comments.moderation.policy import policy_changes, rulebook, rules, site_copy
+from comments.moderation.policy import policy_changes, rulebook, rules
 from comments.sites import mail_server, notice_recipients, site_settings
 from comments.store import connection
+from comments.transfer.uploads import site_copy, upload_steps
 from tests.support import store_snapshot
 from tests.support.outside.mail_server import Box
 from tests.support.outside.mail_service import MailService
@@ -125,6 +128,22 @@ def test_an_owner_makes_a_copy_in_the_console(owner: Desk, site: records.Site) -
     assert "Make a staging copy" not in page
     assert "staging copy of demo" in owner.client.get("/admin").text
     assert "Made this staging copy" in owner.client.get("/admin/sites/demo-staging/log").text
+
+
+def test_an_owner_makes_a_copy_with_comments_in_the_console(
+    owner: Desk, store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "a text to copy")
+    new, send = "demo-staging", functools.partial(owner.settle, "/settings/copy", comments="on")
+    refused = send(copy_name=new, origin="ftp://x", status=400)
+    assert 'name="comments" value="on" checked' in refused
+    send(copy_name=new, origin=ORIGIN)
+    copy = "/admin/sites/demo-staging"
+    assert "Copying the comments of demo…" in owner.client.get(f"{copy}/imports").text
+    assert owner.client.get(f"{copy}/imports/status").json["state"] == "copying"
+    while upload_steps.do_next_step("demo-staging", SECRET):
+        pass
+    assert "a text to copy" in owner.client.get(f"{copy}/queue?status=any").text
 
 
 def test_the_command_makes_a_copy(

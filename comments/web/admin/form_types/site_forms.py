@@ -131,10 +131,11 @@ class RenameForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SiteCopyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The id of a staging copy, and the origins of its pages."""
+    """The id of a staging copy, the origins of its pages, and whether it gets the comments."""
 
     copy_name: Typed
     origin: form_fields.TextLine
+    comments: Typed = ""
 
 
 class DeletionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,8 +8,10 @@ import flask
 from comments.accounts import moderation_sessions
 from comments.domain import records, site_options
 from comments.domain.moderation import roles
-from comments.moderation.policy import policy_changes, rulebook, site_copy
+from comments.moderation.policy import policy_changes, rulebook
 from comments.sites import site_aliases, site_settings, site_setup
+from comments.transfer.uploads import site_copy
+from comments.upkeep import worker_threads
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, settings_forms, site_forms
 from comments.web.http.decode import forms, query_strings
@@ -93,14 +95,18 @@ def rename(site_id: str) -> flask.Response:
 
 @blueprint.post("/settings/copy")
 def copy(site_id: str) -> flask.Response:
-    """Make a staging copy of the site."""
+    """Make a staging copy of the site, and begin to copy its comments if the owner wants it."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
     sent, now = forms.read(site_forms.SiteCopyForm), datetime.now(UTC)
     origins = form_fields.several(sent.origin)
     new, actor = sent.copy_name.strip(), visit.account.actor
-    made = site_copy.copy(visit.site.id, new, origins, actor, now=now)
-    return signed_in.redirect_to(f"admin/sites/{made.id}/settings")
+    with_comments = bool(sent.comments)
+    made = site_copy.copy(visit.site.id, new, origins, actor, now=now, with_comments=with_comments)
+    worker_threads.nudge_uploads()
+    return signed_in.redirect_to(
+        f"admin/sites/{made.id}/{'imports' if with_comments else 'settings'}"
+    )
 
 
 @blueprint.post("/settings/origin")

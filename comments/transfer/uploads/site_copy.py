@@ -1,8 +1,9 @@
-"""Make staging copies of websites: the same settings and rules, but nothing that names people.
+"""Make staging copies of websites, with or without their comments.
 
-A copy has an id and origins of its own. It gets no comments, followers, staff, bans, keys,
-webhooks, providers or classifiers. A copy never sends mail, webhooks or texts to classifiers
-(`records.Site.copy_of`), so nobody outside notices what happens there.
+A copy has an id and origins of its own, and the settings and rules of the original. It gets no
+followers, staff, bans, keys, webhooks, providers or classifiers. A copy never sends mail, webhooks
+or texts to classifiers (`records.Site.copy_of`), so nobody outside notices what happens there.
+`upload_steps` copies the comments afterwards, in a job that begins with the copy.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from comments.moderation.policy import rulebook
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
+from comments.transfer.uploads import upload_store
 
 COPY = "copy-site"  # The verb in the audit log
 _COPIED = (
@@ -28,9 +30,15 @@ _COPIED = (
 
 
 def copy(
-    site_id: str, new: str, origins: Sequence[str], actor: records.Actor, *, now: datetime
+    site_id: str,
+    new: str,
+    origins: Sequence[str],
+    actor: records.Actor,
+    *,
+    now: datetime,
+    with_comments: bool = False,
 ) -> records.Site:
-    """Add a staging copy of a site, in one transaction.
+    """Add a staging copy of a site, and begin to copy its comments, in one transaction.
 
     Raises:
         errors.NotFound: the site does not exist.
@@ -58,6 +66,8 @@ def copy(
         )
         book = _without_people(rulebook.from_store(site_id))
         _, _, writes = rulebook.change_writes(new, lambda _: book, now=now)
+        if with_comments:
+            transactions.apply(upload_store.copy_writes(new, site_id, now=now))
         transactions.apply(
             ownership.Writes("site_settings", put=(made,)),
             writes,
