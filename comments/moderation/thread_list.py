@@ -1,9 +1,9 @@
 """List a site's threads for moderators, and one thread with comments of every status.
 
-A site's threads are listed by activity and words, or by creation. The cursors of a page are those
-of `review_queue`. A thread with a new comment moves to the front of the list by activity, so later
-pages do not list it. The list by activity contains a thread of an older release only after an
-upgrade has stored the thread's activity.
+A site's threads are listed by activity and words, by creation, or by their numbers of comments. The
+cursors of a page are those of `review_queue`. A thread with a new comment moves to the front of the
+list by activity, so later pages do not list it. The list by activity contains a thread of an older
+release only after an upgrade has stored the thread's activity.
 """
 
 import dataclasses
@@ -15,8 +15,10 @@ from comments.domain.crypto import cursors
 from comments.moderation import review_queue
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
+from comments.tree.counters import periods
 
 LOOKED_THROUGH = 300  # Maximum number of threads that a page of a search examines.
+MOST_RANKED = 100
 _Where = tuple[tuple[str, str, object], ...]
 
 
@@ -79,13 +81,25 @@ def active_threads(
     most = LOOKED_THROUGH if wanted.text else limit
     places = _active(wanted.site, after, most + 1)
     matching, looked = review_queue.matching_rows(
-        places[:most], limit, _read_threads, wanted.matches
+        places[:most],
+        limit,
+        lambda places: _read_threads([name for _, _, name in places]),
+        wanted.matches,
     )
     more = 0 < looked < len(places)
     return Threads(
         tuple(matching),
         review_queue.seal(places[looked - 1], wanted.label, secret) if more else None,
     )
+
+
+def busiest_threads(site: str) -> Threads:
+    """Return the threads with the most approved comments, up to `MOST_RANKED`, in order.
+
+    Count with one read for each of the at most 64 rows of each month that has comments.
+    """
+    rows = _read_threads(periods.top_pages(site, limit=MOST_RANKED))
+    return Threads(tuple(thread for thread in rows if thread is not None), None)
 
 
 def threads(
@@ -189,6 +203,6 @@ def _query_thread_ids(where: _Where, order: tuple[str, ...], limit: int) -> list
     return [review_queue.name_of(message) for message in reads.fetch(query)]
 
 
-def _read_threads(places: Sequence[review_queue.Position]) -> Iterator[records.Thread | None]:
-    for row in reads.get_multi([comment_rows.thread_key_of(name) for _, _, name in places]):
+def _read_threads(names: Sequence[str]) -> Iterator[records.Thread | None]:
+    for row in reads.get_multi([comment_rows.thread_key_of(name) for name in names]):
         yield None if row is None else conversion.thread_record(row)

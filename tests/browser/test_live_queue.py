@@ -92,6 +92,30 @@ def test_a_decision_is_shown_at_once_and_undone_by_touch(queue: Tab) -> None:
     expect(page.get_by_role("link", name="Queue")).to_have_text("Queue 1")
 
 
+def test_a_key_without_a_selected_comment_selects_the_first_one(queue: Tab) -> None:
+    page = queue.page
+    row = page.locator(".ft-case")
+    page.keyboard.press("a")
+    expect(row).to_be_focused()
+    expect(page.locator(".ft-toast")).to_contain_text("Press the key again")
+    expect(row.locator(".ft-text")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.locator(".ft-toast")).to_contain_text("Approved")
+
+
+def test_the_page_asks_before_it_is_left_with_decisions_that_are_not_sent(queue: Tab) -> None:
+    page = queue.page
+    waiting: list[playwright.Route] = []
+    page.route("**/queue", lambda route: waiting.append(route))  # noqa: PLW0108 - see Playwright
+    leave = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+    page.locator(".ft-case").get_by_role("button", name="Approve").tap()
+    expect(page.locator(".ft-case[aria-busy]")).to_have_count(1)
+    assert page.evaluate(leave) is False
+    waiting[0].continue_()
+    expect(page.locator(".ft-case[aria-busy]")).to_have_count(0)
+    assert page.evaluate(leave) is True
+
+
 def test_a_decision_that_fails_is_taken_back_with_the_reason(queue: Tab) -> None:
     page = queue.page
     row = page.locator(".ft-case")

@@ -154,7 +154,8 @@ def _invite(page: playwright.Page, open_tab: OpenTab) -> None:
     page.get_by_label("Site", exact=True).select_option("blog")
     page.get_by_label("Your current password").fill(PASSWORD)
     page.get_by_role("button", name="Create invitation link").click()
-    link = page.get_by_label("Link").input_value()
+    page.get_by_role("button", name="Copy").click()
+    link = page.evaluate("navigator.clipboard.readText()")
     guest = open_tab(link, viewport={"width": 1280, "height": 800}).page
     guest.get_by_label("Display name").fill("Mod")
     guest.get_by_label("Sign-in name").fill("mod")

@@ -165,6 +165,15 @@ def busiest(site: str, period: Period, *, limit: int) -> Busiest:
     )
 
 
+def top_pages(site: str, *, limit: int) -> list[str]:
+    """Return the key names of the threads with the most approved comments of all time, in order."""
+    pages: Counter[str] = Counter()
+    for _, name, number in _of_months(site, Period(date.min, date.max)):
+        if name[0] == counting.PAGE:
+            pages[name[3:]] += number
+    return [f"{site}{rest}" for rest, _ in _top(pages, limit)]
+
+
 def _sums(lines: Iterable[StatisticsEntry]) -> Sequence[int]:
     numbers = [
         (line.comments, line.pending, line.spam, line.rejected, line.retracted) for line in lines

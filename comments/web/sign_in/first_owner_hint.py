@@ -12,7 +12,7 @@ from comments.web.http import context
 
 
 class Hint(NamedTuple):
-    """Where the first owner's link is: the path of a file; "" if only a command creates it."""
+    """Where the first owner's link is: the name of a file; "" if only a command creates it."""
 
     file: str
 
@@ -31,5 +31,4 @@ def hint() -> Hint | None:
     if settings.datastore != "embedded":
         return Hint("")
     # Folders of the machine are not shown, because anybody can read the page.
-    folder = "$FLATTHREAD_DATA" if settings.data_dir.is_absolute() else settings.data_dir
-    return Hint(f"{folder}/{first_owner.path(settings).name}")
+    return Hint(first_owner.path(settings).name)

@@ -163,8 +163,8 @@ def test_an_unavailable_store_does_not_break_the_first_owners_session(
 @pytest.mark.parametrize(
     ("where", "is_elsewhere", "places"),
     [
-        ("embedded", False, ["data/first-owner", "flatthread account invite --owner"]),
-        ("embedded", True, ["$FLATTHREAD_DATA/first-owner"]),
+        ("embedded", False, [">first-owner<", "flatthread account invite --owner"]),
+        ("embedded", True, [">first-owner<"]),
         ("cloud", False, ["flatthread account invite --owner"]),
     ],
 )

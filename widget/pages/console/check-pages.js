@@ -6,14 +6,12 @@
  * offered, and when a page was opened at another address, so that this address can be added.
  */
 
-import { t } from "./parts/console-texts.js";
+import { offerCopies } from "./parts/copying.js";
 import { load, save } from "../../source/shared/memory.js";
 
 const PAUSE = 3000; // milliseconds
 const MOST = 200; // requests
 const UNCHANGED = 304;
-const SHOWN = 3000; // Milliseconds for which a button says that it has copied.
-const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
 const check = /** @type {HTMLElement} */ (document.querySelector("[data-state]"));
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE));
@@ -43,23 +41,6 @@ async function watch() {
   }
 }
 
-/** Offer to copy the text of the element that a button names. */
-function offer(button) {
-  if (!navigator.clipboard) return; // Only secure pages and loopback addresses have one.
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    const named = document.getElementById(button.dataset.copies);
-    await navigator.clipboard.writeText(named?.textContent ?? "");
-    const label = button.textContent;
-    if (label === t("script-copied")) return;
-    button.textContent = live.textContent = t("script-copied");
-    setTimeout(() => {
-      button.textContent = label;
-      live.textContent = "";
-    }, SHOWN);
-  });
-}
-
 /** Keep the chosen system, because the page is loaded again after each check. */
 function keepSystem() {
   /** @type {NodeListOf<HTMLInputElement>} */
@@ -72,5 +53,5 @@ function keepSystem() {
 }
 
 keepSystem();
-for (const button of document.querySelectorAll("[data-copies]")) offer(button);
+offerCopies();
 watch();

@@ -176,10 +176,7 @@ class Refused extends Error {
  * @param {{ stay?: HTMLElement | null }} [options]
  */
 function decide(verb, decided, { stay = null } = {}) {
-  if (decided.length === 0) {
-    say(t("script-none-selected"));
-    return;
-  }
+  if (decided.length === 0) return;
   const settles = verb !== "pin" && verb !== "unpin";
   if (stay) focus(stay);
   else if (settles) moveOn(decided);
@@ -276,7 +273,10 @@ function press(event) {
   if (!verb && !(event.key in KEYS)) return;
   event.preventDefault();
   if (!verb) KEYS[event.key]();
-  else if (!event.repeat) decide(verb, chosenRows());
+  else if (chosenRows().length === 0) {
+    move(1);
+    if (current) say(t("script-none-selected"));
+  } else if (!event.repeat) decide(verb, chosenRows());
 }
 
 function submit(event) {
@@ -355,5 +355,9 @@ if (form) {
   });
 }
 document.addEventListener("keydown", press);
+// Decisions that are not sent yet would be lost with the page.
+addEventListener("beforeunload", (event) => {
+  if (document.querySelector(".ft-case[aria-busy]")) event.preventDefault();
+});
 offerKeys();
 offerAll();

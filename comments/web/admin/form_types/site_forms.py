@@ -11,9 +11,13 @@ from comments.web.http.decode.parameters import Typed
 
 
 class ThreadsQuery(form_fields.Query, frozen=True):
-    """The threads whose title or address contains a text; without a text, all threads."""
+    """The threads whose title or address contains a text; without a text, all threads.
+
+    With the order "comments", the threads with the most comments, without a text.
+    """
 
     q: form_fields.Words = ""
+    order: Literal["activity", "comments"] = "activity"
 
 
 class AuditLogQuery(form_fields.Query, frozen=True):
@@ -26,7 +30,10 @@ class AuditLogQuery(form_fields.Query, frozen=True):
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A period, in one category or in all of them. By default, it is the 30 days until today."""
+    """A period, in one category or in all of them.
+
+    By default, it is the 30 days until today or, without comments there, until the last ones.
+    """
 
     since: date | msgspec.UnsetType = msgspec.UNSET
     until: date | msgspec.UnsetType = msgspec.UNSET

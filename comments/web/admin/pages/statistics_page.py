@@ -48,9 +48,17 @@ def show(site_id: str) -> flask.Response:
     today = datetime.now(UTC).date()
     until = query.until if isinstance(query.until, date) else today
     period = _period(query, until)
+    is_moved = (
+        query.since is query.until is msgspec.UNSET
+        and not statistics.by_day(
+            visit.site.id, query.category, since=period.since, until=until, limit=1
+        ).lines
+    )
+    if is_moved:
+        period = _last_day(visit.site.id, query.category, period.since) or period
     before = period.before()
     first = period.since if before is None else before.since
-    days = periods.days(visit.site.id, Period(first, until), query.category)
+    days = periods.days(visit.site.id, Period(first, period.until), query.category)
     lines = [line for line in days if line.day and line.day >= period.since]
     busiest = periods.busiest(visit.site.id, period, limit=_BUSIEST)
     by_category = statistics.by_category(visit.site.id, limit=_MOST_CATEGORIES)
@@ -82,6 +90,7 @@ def show(site_id: str) -> flask.Response:
             [(line.category, line.commenters) for line in by_category.lines]
         ),
         period=period,
+        moved=_DEFAULT if is_moved and lines else 0,
         busiest=busiest,
         hours=plots.bars([(f"{line.hour:02}:00", line.comments) for line in busiest.hours]),
         by_weekday=[astuple(line)[1:] for line in busiest.hours],

@@ -21,14 +21,17 @@ blueprint = site_visit.blueprint("threads")
 
 @blueprint.get("/threads")
 def index(site_id: str) -> flask.Response:
-    """List the threads with their counts, starting with the most recently commented ones."""
+    """List the threads with their counts: those with the newest comments first, or the most."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(site_forms.ThreadsQuery)
-    page = thread_list.active_threads(
-        thread_list.ThreadFilter(visit.site.id, query.q.strip()),
-        cursor=query.start,
-        secret=site_visit.settings().secret,
-    )
+    if query.order == "comments":
+        page = thread_list.busiest_threads(visit.site.id)
+    else:
+        page = thread_list.active_threads(
+            thread_list.ThreadFilter(visit.site.id, query.q.strip()),
+            cursor=query.start,
+            secret=site_visit.settings().secret,
+        )
     numbers = totals.of_threads([thread.name for thread in page.threads])
     return site_visit.page(
         "threads.html",
@@ -37,6 +40,7 @@ def index(site_id: str) -> flask.Response:
         query=query,
         listed=list(zip(page.threads, numbers, strict=True)),
         shown=counting.LISTED,
+        most=thread_list.MOST_RANKED,
     )
 
 

@@ -59,7 +59,7 @@ def test_all_comments_of_a_filter_are_decided_about_and_restored(
     desk: Desk, held: list[records.Comment]
 ) -> None:
     asked = desk.page("/queue/all")
-    assert "3 comments match." in asked
+    assert "3 comments match this filter:" in asked
     assert "Approve (3)" in asked
     pages = [asked, desk.page("/queue/all?q=text+1")]
     assert "All comments that match" in pages[1]

@@ -333,6 +333,22 @@ def test_an_author_and_a_thread_show_all_comments_of_any_status(
         assert desk.client.get(f"{DESK}{path}").status_code == 404
 
 
+def test_pages_are_sorted_by_newest_comments_or_by_most(desk: Desk, site: records.Site) -> None:
+    for thread, count in (("once", 1), ("often", 3), ("twice", 2)):
+        for number in range(count):
+            at = sample_threads.START + timedelta(minutes=number)
+            sample_threads.post(site, f"{thread} {number}", thread=thread, now=at)
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=sample_threads.START, handlers=wiring.HANDLERS)
+    names = r"<bdi>(once|often|twice)</bdi>"
+    assert re.findall(names, desk.page("/threads")) == ["often", "twice", "once"]
+    sample_threads.post(site, "late", thread="once", now=sample_threads.START + timedelta(days=1))
+    assert re.findall(names, desk.page("/threads"))[0] == "once"
+    ranked = re.findall(names, desk.page("/threads?order=comments"))
+    assert ranked == ["often", "twice", "once"]
+    assert desk.client.get(f"{DESK}/threads?order=size").status_code == 400
+
+
 @pytest.mark.slow
 def test_pages_continue_where_the_previous_page_ended(desk: Desk, site: records.Site) -> None:
     eve = records.Author("Eve", id="g:eve")

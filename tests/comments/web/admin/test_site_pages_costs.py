@@ -158,6 +158,7 @@ TRY = {
         ("reported", 0, PAGE),
         ("threads", 0, PAGE),
         ("threads", 2, PAGE),
+        ("threads?order=comments", 0, 700),
         ("thread?thread=page", 0, PAGE),
         ("thread?thread=page", 3, PAGE),
         ("thread/stored?thread=page", 0, 130),

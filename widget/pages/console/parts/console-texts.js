@@ -2,6 +2,6 @@
 
 import { texts } from "../../../source/shared/words.js";
 
-const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
+export const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
 
 export const { t } = texts(JSON.parse(live.dataset.texts ?? "{}"));
