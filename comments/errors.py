@@ -77,7 +77,14 @@ class UndoRunning(ImportRefused):
 
 
 class MoveRefused(FlatthreadError):
-    """Moving threads, or undoing a move, is not possible. The message says why."""
+    """Moving threads, or undoing a move, is not possible. The message says why.
+
+    `field` is the field of a form with the problem, or "".
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ThreadMoved(FlatthreadError):

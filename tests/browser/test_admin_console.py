@@ -311,7 +311,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
             "thread?thread=demo", "thread/stored?thread=demo", "authors", f"author?id={author}",
             "rules?rule=bets", "statistics", "log", "settings", "settings/delete", "limits",
             "imports", "advisers", "team", "sign-in", "counters", "connections", "notifications",
-            "thread/followers?thread=demo", "audiences?every=site",
+            "thread/followers?thread=demo", "audiences?every=site", "moves?old=demo",
         )),
     ]  # fmt: skip
     for path in paths:

@@ -460,6 +460,12 @@ ROWS += [
     Row("GET", f"{DESK}/thread/stored", {**AT_DESK, "moderator": 403}, 303, query=T),
     Row("POST", f"{DESK}/thread/stored", {**DECIDE, "moderator": 403}, 403, form={"act": "check"},
         query=T),
+    Row("GET", f"{DESK}/moves", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/moves", {**DECIDE, "moderator": 403}, 403,
+        form={"way": "page", "old": "/none", "new": "/new"}),
+    # There is no such move, but callers without permission must not learn this.
+    Row("POST", f"{DESK}/moves/undo", {**SETTLE, "moderator": 403, "owner": 409}, 403,
+        form={"id": "x"}),
     # The entry does not exist, but callers without permission must not learn this.
     Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
         form={"entry": "a" * 26}),

@@ -127,7 +127,7 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "Move threads to new addresses, list the moves, and undo them",
             _SITE,
             "thread move, thread moves, thread unmove",
-            reason="The console does not offer it yet.",
+            "GET SITE/moves, POST SITE/moves, POST SITE/moves/undo",
         ),
         OperationRow(
             "Count the followers of a thread, and list those who agreed",

@@ -76,13 +76,15 @@ def read_list(text: str) -> list[tuple[str, str]]:
                 continue
             if len(cells) != 2 or not all(cells):  # noqa: PLR2004 - old and new
                 raise errors.MoveRefused(
-                    f"Line {lines.line_num} is not an old and a new address, separated by a comma."
+                    f"Line {lines.line_num} is not an old and a new address, separated by a comma.",
+                    "pages",
                 )
             pairs.append((cells[0], cells[1]))
             if len(pairs) > MOST:
-                raise errors.MoveRefused(f"The list has more than {MOST:,} lines.")
+                raise errors.MoveRefused(f"The list has more than {MOST:,} lines.", "pages")
     except csv.Error as error:
-        raise errors.MoveRefused(f"Line {lines.line_num} is not valid CSV: {error}.") from error
+        message = f"Line {lines.line_num} is not valid CSV: {error}."
+        raise errors.MoveRefused(message, "pages") from error
     return pairs
 
 
@@ -93,12 +95,14 @@ def of_list(site: records.Site, pairs: Sequence[tuple[str, str]]) -> Plan:
         errors.MoveRefused: an address or id is invalid, or the list names a thread twice.
     """
     wanted: dict[str, tuple[str, str, str]] = {}
+    fields = ("pages", "pages") if len(pairs) > 1 else ("old", "new")
     for part in _parts(pairs):
-        names = thread_aliases.stored_ids(site, [_id(site, old) for old, _ in part])
+        names = thread_aliases.stored_ids(site, [_id(site, old, fields[0]) for old, _ in part])
         for stored, (old, new) in zip(names, part, strict=True):
             if stored in wanted:
-                raise errors.MoveRefused(f"{old!r} and {wanted[stored][0]!r} are the same thread.")
-            target = _id(site, new)
+                message = f"{old!r} and {wanted[stored][0]!r} are the same thread."
+                raise errors.MoveRefused(message, fields[0])
+            target = _id(site, new, fields[1])
             wanted[stored] = (old, target, _url(site, new, target))
     moves, missing = [], []
     for some in _parts(list(wanted.items())):
@@ -111,8 +115,14 @@ def of_list(site: records.Site, pairs: Sequence[tuple[str, str]]) -> Plan:
     return _plan_of(site, moves, tuple(missing), None)
 
 
-def of_mapping(site: records.Site, mapping: page_mapping.PageMapping) -> Plan:
-    """Plan to move every thread of the site whose page a mapping matches."""
+def of_mapping(
+    site: records.Site, mapping: page_mapping.PageMapping, *, most: int | None = None
+) -> Plan:
+    """Plan to move every thread of the site whose page a mapping matches.
+
+    Raises:
+        errors.MoveRefused: the site has more than `most` threads.
+    """
     moves, left = [], 0
     query = reads.Query("Thread", where=(("site", "=", site.id),))
     for message in reads.walk(query):
@@ -123,6 +133,10 @@ def of_mapping(site: records.Site, mapping: page_mapping.PageMapping) -> Plan:
             left += 1
         else:
             moves.append(move)
+        if most is not None and left + len(moves) > most:
+            raise errors.MoveRefused(
+                f"The site has more than {most:,} pages. Use the command flatthread thread move."
+            )
     return _plan_of(site, moves, (), left)
 
 
@@ -177,14 +191,14 @@ def _owners(site: records.Site, moves: Sequence[PlannedMove]) -> list[str]:
     ]
 
 
-def _id(site: records.Site, given: str) -> str:
+def _id(site: records.Site, given: str, field: str) -> str:
     """Return the canonical id that an address or id names."""
     try:
         if given.startswith("/") or "://" in given:
             return thread_ids.page_id(given, site)
         return thread_ids.canonical_id(given)
     except errors.BadInput as error:
-        raise errors.MoveRefused(f"{given!r}: {error_texts.sentence(error)}") from error
+        raise errors.MoveRefused(f"{given!r}: {error_texts.sentence(error)}", field) from error
 
 
 def _url(site: records.Site, given: str, thread: str) -> str:

@@ -43,7 +43,13 @@ from comments.web.admin.pages import (
     team_page,
     thread_list_page,
 )
-from comments.web.admin.transfer import export_page, import_page, undo_page, upload_calls
+from comments.web.admin.transfer import (
+    export_page,
+    import_page,
+    move_page,
+    undo_page,
+    upload_calls,
+)
 
 BLUEPRINTS = (
     start_page.blueprint,
@@ -53,6 +59,7 @@ BLUEPRINTS = (
     author_pages.blueprint,
     ban_page.blueprint,
     thread_list_page.blueprint,
+    move_page.blueprint,
     stored_page.blueprint,
     follower_page.blueprint,
     rule_page.blueprint,

@@ -58,7 +58,7 @@ def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
 def show_again(blueprint: flask.Blueprint, view: Callable[..., flask.Response]) -> None:
     """Answer a refused form with its page, with the values that were sent and with the error."""
 
-    def refuse(error: errors.BadInput | errors.Conflict) -> flask.Response:
+    def refuse(error: errors.BadInput | errors.Conflict | errors.MoveRefused) -> flask.Response:
         is_script = flask.request.accept_mimetypes.best == "application/json"
         if flask.request.method != "POST" or is_script or "refused" in flask.g:
             return signed_in.refuse(error)
@@ -70,8 +70,8 @@ def show_again(blueprint: flask.Blueprint, view: Callable[..., flask.Response]) 
         response.status_code = status
         return response
 
-    blueprint.register_error_handler(errors.BadInput, refuse)
-    blueprint.register_error_handler(errors.Conflict, refuse)
+    for kind in (errors.BadInput, errors.Conflict, errors.MoveRefused):
+        blueprint.register_error_handler(kind, refuse)
 
 
 def page(template: str, visit: Visit, **values: object) -> flask.Response:

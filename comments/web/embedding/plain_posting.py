@@ -69,7 +69,7 @@ def post(site_id: str) -> flask.Response:
     cors.check(site)
     if not site.options.forms:
         raise errors.Forbidden("forms-off")
-    fields = forms.fields(multiline={"body"})
+    fields = forms.fields()
     request = context.request_to(site)
     try:
         sent = json_bodies.convert(fields, PlainComment)

@@ -62,6 +62,7 @@ STATUSES: dict[type[Exception], int] = {
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.MoveRefused: 409,
     errors.RevisionMismatch: 412,
     errors.TooLarge: 413,
     UnsupportedMedia: 415,

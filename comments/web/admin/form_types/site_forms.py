@@ -73,6 +73,32 @@ class ThreadDetailsForm(form_fields.SettingsForm, frozen=True):
     reason: Typed = ""
 
 
+class MovesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The address or id of a thread to move, for the form."""
+
+    old: form_fields.TextLine = ""
+
+
+class MoveForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A move of threads from `old` to `new`, or the list `pages` with an `old,new` in each line.
+
+    `old` and `new` are the addresses of one page, or a mapping of pages (`page_mapping`). `planned`
+    is the number of threads in the preview that the owner confirms; without it, a preview follows.
+    """
+
+    way: Literal["page", "pages", "list"]
+    old: form_fields.TextLine = ""
+    new: form_fields.TextLine = ""
+    pages: str = ""
+    planned: Typed = ""
+
+
+class MoveUndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The move to undo."""
+
+    id: Typed
+
+
 class UndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The audit log entry to undo."""
 

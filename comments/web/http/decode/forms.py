@@ -6,7 +6,6 @@ breaks these rules does not come from one of these pages, so it is refused with 
 field.
 """
 
-from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 import flask
@@ -24,6 +23,7 @@ _TYPE = "application/x-www-form-urlencoded"
 TOKEN = "form"  # noqa: S105 - the name of a field
 HEADER = "X-Form-Token"
 _BYTES = "application/octet-stream"
+_MULTILINE = frozenset({"body", "pages"})  # Fields that may contain tabs and line breaks
 
 
 def read(shape: type[T]) -> T:
@@ -37,15 +37,13 @@ def read(shape: type[T]) -> T:
     return json_bodies.convert(fields(), shape)
 
 
-def fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
+def fields() -> dict[str, str]:
     """Return the values in the current request's form by field, without the CSRF token.
-
-    The fields in `multiline` may contain line breaks.
 
     Raises:
         errors.BadInput, problems.UnsupportedMedia, errors.TooLarge: see `read`.
     """
-    return {name: value for name, value in _fields(multiline).items() if name != TOKEN}
+    return {name: value for name, value in _fields().items() if name != TOKEN}
 
 
 def token() -> str:
@@ -58,7 +56,7 @@ def token() -> str:
     return _fields().get(TOKEN, "")
 
 
-def _fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
+def _fields() -> dict[str, str]:
     if flask.request.mimetype != _TYPE:
         raise problems.UnsupportedMedia(expected=_TYPE)
     limit = context.settings().max_body
@@ -66,4 +64,4 @@ def _fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
     data = flask.request.get_data(cache=True)
     if len(data) > limit:
         raise errors.TooLarge("form", limit)
-    return query_strings.pairs(data, multiline=multiline)
+    return query_strings.pairs(data, multiline=_MULTILINE)

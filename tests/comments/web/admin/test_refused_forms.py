@@ -51,6 +51,10 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
     ("{desk}/bans?id=g:eve", {"act": "ban", "reason": LONG, "days": "3"}, "reason"),
     ("{desk}/thread/title?thread=page", {"title": "New", "url": "no address",
         "categories": ""}, "url"),
+    ("{desk}/moves", {"way": "page", "old": "http:// a", "new": "/new"}, "old"),
+    ("{desk}/moves", {"way": "pages", "old": "/old", "new": ""}, "new"),
+    ("{desk}/moves", {"way": "pages", "old": "/a/*", "new": "/b"}, "old"),
+    ("{desk}/moves", {"way": "list", "pages": "/old,/new\r\n/old"}, "pages"),
     ("{desk}/settings/policy", {"policy": "all", "reports": "x", "close_after": "7"}, "reports"),
     ("{desk}/settings/policy", {"policy": "all", "reports": "3", "close_after": "x"},
         "close_after"),
@@ -122,7 +126,7 @@ BUTTONS = {
         f"/admin/sites/<site:site_id>/{each}"
         for each in (
             "author", "comments/<comment:comment_id>", "connections/change", "imports",
-            "imports/finish", "imports/part", "imports/undo", "imports/upload", "log",
+            "imports/finish", "imports/part", "imports/undo", "imports/upload", "log", "moves/undo",
             "notifications/test", "queue", "queue/all", "queue/jobs/<job>",
             "reported", "counters/remove", "rules/remove", "settings/origin", "start/done",
             "start/origin", "team/role", "team/withdraw", "thread", "thread/state",

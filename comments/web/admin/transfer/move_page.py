@@ -1,0 +1,96 @@
+"""Moves of threads to the new addresses of their pages: a preview, the move itself, and its undo.
+
+The page does the same as the commands `thread move`, `thread moves` and `thread unmove`. A form is
+answered with a preview. The preview contains the number of threads to move; if the site changes
+before the owner confirms it, the owner gets a new preview.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import records
+from comments.domain.moderation import roles
+from comments.transfer.checking import page_mapping
+from comments.transfer.moves import move_journal, move_plan, thread_moves
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import site_forms
+from comments.web.http.decode import forms, query_strings
+from comments.web.rendering import labels
+
+blueprint = site_visit.blueprint("moves")
+
+MOST_THREADS = 5_000  # Maximum number of a site's threads to which a request applies a mapping
+_SHOWN = 100  # Maximum number of lines of each kind in a preview
+_STEPS = 20  # Transactions in the request itself; the background worker runs the rest.
+
+
+@blueprint.get("/moves")
+def show(site_id: str) -> flask.Response:
+    """Show the forms, and list the moves of the last 30 days."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    return _page(visit, old=query_strings.read(site_forms.MovesQuery).old)
+
+
+@blueprint.post("/moves")
+def move(site_id: str) -> flask.Response:
+    """Preview a move, or begin the move that the owner has seen in a preview."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(site_forms.MoveForm)
+    plan, what = _plan(visit.site, sent)
+    if not plan.moves or sent.planned != str(len(plan.moves)):
+        return _page(visit, sent.old, sent=sent, plan=plan)
+    thread_moves.begin(visit.site, plan, what, visit.account.actor, now=datetime.now(UTC))
+    thread_moves.finish(_STEPS)
+    return site_visit.redirect_with_notice(visit, "moves", "moved")
+
+
+@blueprint.post("/moves/undo")
+def undo(site_id: str) -> flask.Response:
+    """Begin to undo a move; the background worker continues a long one."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(site_forms.MoveUndoForm)
+    thread_moves.undo(visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC))
+    thread_moves.finish(_STEPS)
+    return site_visit.redirect_with_notice(visit, "moves", "undone")
+
+
+def _plan(site: records.Site, sent: site_forms.MoveForm) -> tuple[move_plan.Plan, str]:
+    """Return what the form would do, and its description for the journal."""
+    if sent.way == "list":
+        pairs = move_plan.read_list(sent.pages)
+        return move_plan.of_list(site, pairs), labels.text("admin.moves-list-of", count=len(pairs))
+    old, new = sent.old.strip(), sent.new.strip()
+    for field, text in (("old", old), ("new", new)):
+        if not text:
+            raise errors.BadInput(field, "required")
+    if sent.way == "page":
+        return move_plan.of_list(site, [(old, new)]), f"{old} to {new}"
+    try:
+        mapping = page_mapping.PageMapping([f"{old}={new}"], site.origins)
+    except errors.ImportRefused as error:
+        raise errors.MoveRefused(str(error), "old") from error
+    return move_plan.of_mapping(site, mapping, most=MOST_THREADS), f"{old}={new}"
+
+
+def _page(
+    visit: site_visit.Visit,
+    old: str,
+    *,
+    sent: site_forms.MoveForm | None = None,
+    plan: move_plan.Plan | None = None,
+) -> flask.Response:
+    return site_visit.page(
+        "moves.html",
+        visit,
+        old=old,
+        sent=sent,
+        plan=plan,
+        most=_SHOWN,
+        moves=move_journal.of_site(visit.site.id),
+        days=move_journal.TERM.days,
+    )
+
+
+site_visit.show_again(blueprint, show)

@@ -1,0 +1,111 @@
+"""An owner moves threads in the console after a preview, and takes the move back."""
+
+import re
+
+import flask
+import pytest
+
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
+from comments.transfer.moves import move_journal, move_plan, thread_moves
+from comments.web.admin.transfer import move_page
+from tests.support.html import html_validator
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER
+from tests.support.people.console_browser import Desk
+from tests.support.threads import sample_threads
+
+HOST = "localhost:8080"
+ADA = records.Actor("cli", "Ada")
+
+FORM = {"way": "page", "old": "/blog/a", "new": "/posts/a"}
+
+
+@pytest.fixture
+def desk(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk:
+    account_holders.account("bob", OWNER)
+    for page in ("a", "b", "c"):
+        sample_threads.post(site, page, thread=f"{HOST}/blog/{page}")
+    return Desk(app, "bob")
+
+
+def _lines(page: str) -> list[str]:
+    """Return the entries of a preview as text."""
+    report = page.partition('<section class="ft-report"')[2].partition("</section>")[0]
+    entries = re.findall(r"<li>(.*?)</li>", report, re.DOTALL)
+    return [re.sub("<[^>]+>", "", each).strip() for each in entries]
+
+
+def _states() -> list[tuple[str, int, int]]:
+    moves = move_journal.of_site("demo")
+    return [(each.state, each.moved, each.restored) for each in moves]
+
+
+@pytest.mark.parametrize(
+    ("form", "moved"),
+    [
+        (FORM, ["a"]),
+        ({"way": "pages", "old": "/blog", "new": "/posts"}, ["a", "b", "c"]),
+        ({"way": "pages", "old": "/blog/*", "new": "/posts/*"}, ["a", "b", "c"]),
+        ({"way": "list", "pages": "/blog/a,/posts/a\r\n/blog/b,/posts/b\r\n"}, ["a", "b"]),
+    ],
+)
+def test_a_move_begins_only_after_its_preview(
+    desk: Desk, form: dict[str, str], moved: list[str]
+) -> None:
+    pages = [desk.page("/moves"), desk.settle("/moves", status=200, **form)]
+    assert _lines(pages[1]) == [f"{HOST}/blog/{page} → {HOST}/posts/{page}" for page in moved]
+    assert _states() == []
+    count = len(moved)
+    assert f'name="planned" value="{count}"' in pages[1]
+    desk.settle("/moves", status=303, planned=str(count), **form)
+    assert _states() == [("done", count, 0)]
+    pages.append(desk.page("/moves"))
+    assert f"{count} of {count} moved" in pages[2]
+    assert f"{HOST}/posts/a" in desk.page("/threads")
+    (done,) = move_journal.of_site("demo")
+    desk.settle("/moves/undo", id=done.id)
+    pages.append(desk.page("/moves"))
+    assert f"Undone: {count} of {count} moved back" in pages[3]
+    assert "Undo the move" not in pages[3]
+    assert html_validator.complaints(pages) == [[]] * len(pages)
+
+
+def test_a_preview_names_what_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = "/blog/a,/blog/b\r\n/blog/c,/blog/c\r\n/none,/new\r\n"
+    page = desk.settle("/moves", status=200, way="list", pages=pairs)
+    assert _lines(page) == [f"{HOST}/blog/a → {HOST}/blog/b", "/none"]
+    assert "1 page already has its new address." in page
+    assert 'name="planned"' not in page
+    monkeypatch.setattr(move_page, "_SHOWN", 2)
+    page = desk.settle("/moves", status=200, way="pages", old="/blog", new="/posts")
+    assert _lines(page)[1:] == [f"{HOST}/blog/b → {HOST}/posts/b", "1 more"]
+    assert "0 other pages of the site stay where they are." in page
+
+
+def test_a_site_that_changed_since_the_preview_is_previewed_again(
+    desk: Desk, site: records.Site
+) -> None:
+    form = {"way": "pages", "old": "/blog", "new": "/posts"}
+    sample_threads.post(site, "d", thread=f"{HOST}/blog/d")
+    page = desk.settle("/moves", status=200, planned="3", **form)
+    assert "have changed since the last preview" in page
+    assert _states() == []
+
+
+def test_a_large_site_moves_its_pages_with_the_command(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(move_page, "MOST_THREADS", 2)
+    page = desk.settle("/moves", status=409, way="pages", old="/blog", new="/posts")
+    assert "Use the command flatthread thread move" in page
+
+
+def test_a_move_waits_for_another_one_that_is_not_finished(desk: Desk) -> None:
+    site = site_settings.get("demo")
+    plan = move_plan.of_list(site, [("/blog/b", "/b")])
+    thread_moves.begin(site, plan, "a test", ADA, now=account_holders.here())
+    assert "Moving: 0 of 1 moved" in desk.page("/moves")
+    assert "is not finished" in desk.settle("/moves", status=409, **FORM, planned="1")
+    assert _states() == [("running", 0, 0)]
