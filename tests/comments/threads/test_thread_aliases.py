@@ -1,19 +1,23 @@
 """A moved thread has its stored id and other ids, and every way to name a thread accepts each."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import flask
 import pytest
 from flask.testing import FlaskClient
 
 from comments.domain import records
+from comments.reading import thread_pages
 from comments.sites import site_settings
 from comments.store import connection
 from comments.threads import thread_aliases
 from comments.transfer.moves import move_plan, thread_moves
 from datastore_emulator import inprocess, testing
-from tests.support.threads import sample_threads
+from tests.support.people.api_requests import answer, bearer
+from tests.support.threads import compaction, moderated_site, sample_threads
 
 NOW = sample_threads.START
 ADA = sample_threads.ADA
@@ -76,6 +80,83 @@ def test_every_call_takes_every_id_and_shows_the_canonical_one(
     for name in (old, new):
         said = run(args=["stats", "commenters", "demo", name])
         assert "g:hello" in said.output, said.output
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("order", list(thread_pages.ListingOrder))
+def test_a_cursor_from_before_a_move_continues_at_both_addresses(
+    client: FlaskClient,
+    site: records.Site,
+    open_store: connection.Store,
+    order: thread_pages.ListingOrder,
+    is_compacted: bool,
+) -> None:
+    name = sample_threads.name_of(site, "old")
+    with open_store.context():
+        sample_threads.grow(site, sample_threads.TREE, thread="old")
+        if is_compacted:
+            compaction.whole(name)
+
+    def ids(thread: str, cursor: str | None = None) -> tuple[list[str], str | None]:
+        query = {"thread": thread, "order": order, "limit": 2} | (
+            {"cursor": cursor} if cursor else {}
+        )
+        page = answer(client.get("/api/v1/sites/demo/comments", query_string=query))
+        return [comment["id"] for comment in page["comments"]], page["cursor"]
+
+    def rest(thread: str, cursor: str | None) -> list[str]:
+        found: list[str] = []
+        while cursor is not None:
+            more, cursor = ids(thread, cursor)
+            found += more
+        return found
+
+    _, cursor = ids("old")
+    before = rest("old", cursor)
+    assert before
+    with open_store.context():
+        move(("old", "new"))
+    assert rest("new", cursor) == rest("old", cursor) == before
+
+
+def test_followers_inboxes_votes_and_feeds_move_with_a_thread(
+    client: FlaskClient, site: records.Site, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        site_settings.change("demo", options={"inbox": True})
+    api = "/api/v1/sites/demo"
+    first = answer(client.post(f"{api}/comments?thread=old", json={"name": "Ann", "body": "1"}))
+    sent = {"name": "Bob", "body": "2", "parent": first["comment"]["id"]}
+    reply = answer(client.post(f"{api}/comments?thread=old", json=sent))
+    ann, bob = bearer(first), bearer(reply)
+    assert client.put(f"{api}/following?thread=old", headers=ann).status_code == 200
+    vote = client.put(
+        f"/api/v1/comments/{reply['comment']['id']}/vote", json={"value": 1}, headers=ann
+    )
+    assert vote.status_code == 200, vote.text
+    entries = re.findall("<id>(.*?)</id>", client.get("/feeds/demo/thread?thread=old").text)[1:]
+    with open_store.context():
+        moderated_site.settle()
+        move(("old", "new"))
+
+    def of_both(path: str, who: dict[str, str]) -> dict[str, Any]:
+        old, new = (
+            client.get(f"{api}/{path}?thread={name}", headers=who) for name in ("old", "new")
+        )
+        assert old.data == new.data
+        return answer(new)
+
+    assert of_both("following", ann) == {"following": True, "followers": 1}
+    assert of_both("following", bob) == {"following": False, "followers": 1}
+    assert list(of_both("votes", ann)["votes"]) == [reply["comment"]["id"]]
+    (followed,) = answer(client.get(f"{api}/followed", headers=ann))["threads"]
+    (unread,) = answer(client.get(f"{api}/inbox", headers=ann))["replies"]
+    assert followed["thread"] == unread["thread"] == "new"
+    for name in ("old", "new"):
+        feed = client.get(f"/feeds/demo/thread?thread={name}").text
+        assert re.findall("<id>(.*?)</id>", feed)[1:] == entries
+    assert client.delete(f"{api}/following?thread=new", headers=ann).status_code == 200
+    assert of_both("following", ann) == {"following": False, "followers": 0}
 
 
 def test_an_export_keeps_all_ids_of_a_thread(
