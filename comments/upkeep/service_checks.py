@@ -107,7 +107,7 @@ def store_findings(
     yield from _clock(settings, now)
     yield from _owner(settings)
     yield from _deliveries(now)
-    yield from _backups(settings, now)
+    yield from backup_findings(settings, now)
     if connects:
         yield from _mail(settings)
         site = next(iter(site_settings.every()), None)
@@ -205,12 +205,13 @@ def _deliveries(now: datetime) -> Iterator[ServiceFinding]:
         )
 
 
-def _backups(settings: config.Settings, now: datetime) -> Iterator[ServiceFinding]:
+def backup_findings(settings: config.Settings, now: datetime) -> Iterator[ServiceFinding]:
+    """Check the nightly backups."""
     made = nightly_backup.state(settings, now=now)
     if settings.datastore != "embedded":
         yield _ok("backups", "Use those of Datastore (docs/backups.md).")
     elif made is None:
-        yield warning("backups", "None are made every night: set BACKUP_DIR (docs/backups.md).")
+        yield warning("backups", "No nightly backups are made: set BACKUP_DIR (docs/backups.md).")
     elif made.is_overdue:
         reason = made.record.reason or "The service did not run, or could not start it."
         yield wrong("backups", f"The last nightly backup is overdue. {reason}")

@@ -283,6 +283,10 @@ def check_look(page: playwright.Page, path: str) -> None:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
         assert max(heads, default=0) < 80, path  # Pixels, which is only a few lines
+        beyond = page.locator(".ft-wide:has(.ft-stack)").evaluate_all(
+            "all => all.filter((each) => each.scrollWidth > each.clientWidth).length"
+        )
+        assert beyond == 0, path
 
 
 def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(

@@ -128,7 +128,7 @@ def test_the_page_follows_an_undo(
         while import_journal.get("demo", found.id).is_being_undone:
             import_undo.go_on("demo", found.id, now=datetime.now(UTC))
             scheduler.compact_whole(scheduler.threads("demo"), wait=lambda _: None)
-    page.get_by_role("link", name="Data").focus()
+    page.get_by_role("link", name="Data", exact=True).focus()
     page.clock.run_for(20_000)
     expect(row).to_contain_text("Being undone")  # A reload would move the focus.
     page.evaluate("document.activeElement.blur()")

@@ -1,4 +1,4 @@
-"""The imports of a site: a form to upload a file, the upload's report, and all past imports.
+"""The data of a site: imports with their upload and report, exports, backups, and erasures.
 
 A script (`widget/pages/console/upload.js`) sends the file in parts to `upload_calls`. All other
 parts of the page work without a script.
@@ -12,12 +12,12 @@ import flask
 from comments import errors
 from comments.domain.moderation import roles
 from comments.events import audit_log
-from comments.sites import site_setup
+from comments.sites import site_deletion, site_setup
 from comments.transfer.checking import page_mapping
 from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal
 from comments.transfer.uploads import upload_store
-from comments.upkeep import worker_threads
+from comments.upkeep import service_checks, worker_threads
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.admin.transfer import export_page
@@ -99,6 +99,8 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
         titles={entry.name: entry.title for entry in format_registry.FORMATS},
         uploadable=[entry.title for entry in format_registry.FORMATS],
         exports=export_page.comments_of(visit.site.id) <= export_page.MOST_COMMENTS,
+        days=site_deletion.TERM.days,
+        backups=service_checks.backup_findings(site_visit.settings(), now),
         most_exported=export_page.MOST_COMMENTS,
         most_bytes=upload_store.MOST_BYTES,
         most_megabytes=upload_store.MOST_BYTES // _MEGABYTE,

@@ -4,11 +4,13 @@ import json
 import re
 from datetime import UTC, datetime
 
+import flask
 import pytest
 from werkzeug.test import TestResponse
 
 from comments import config
 from comments.domain import records
+from comments.domain.moderation import roles
 from comments.domain.records import Status, Verb
 from comments.events import audit_log
 from comments.moderation import decisions
@@ -18,6 +20,7 @@ from comments.transfer.uploads import upload_steps, upload_store
 from comments.transfer.uploads.upload_store import UploadState
 from comments.upkeep import scheduler
 from tests.support.html import html_validator
+from tests.support.people import account_holders
 from tests.support.people.account_holders import SECRET
 from tests.support.people.console_browser import DESK, OWN, Desk
 from tests.support.threads import raw_changes, sample_exports, sample_threads
@@ -65,6 +68,18 @@ def work() -> None:
 def status(owner: Desk) -> dict[str, object]:
     found: dict[str, object] = json.loads(owner.page("/imports/status"))
     return found
+
+
+def test_only_owners_of_the_service_see_its_backups_and_may_erase_people(
+    owner: Desk, app: flask.Flask
+) -> None:
+    account_holders.account("ada", roles.Grant(roles.Role.OWNER, "demo"))
+    ours, theirs = owner.page("/imports"), Desk(app, "ada").page("/imports")
+    for words in ("set BACKUP_DIR", "/admin/people/data"):
+        assert words in ours
+        assert words not in theirs
+    assert "/settings/delete" in theirs
+    assert html_validator.complaints([ours, theirs]) == [[], []]
 
 
 @pytest.mark.settings(max_body=1024)
