@@ -129,6 +129,12 @@ def most(site: str, limit: int) -> list[ReportSummary]:
     return sorted(summaries.values(), key=lambda each: -each.open)
 
 
+def count_open(site: str, most: int) -> int:
+    """Count a site's comments with open reports, up to `most`."""
+    where = (("site", "=", site), ("open", ">", 0))
+    return reads.count(reads.Query("Report", where=where, order=("-open",), limit=most))
+
+
 def old_keys(before: datetime, limit: int) -> list[schema.RowKey]:
     """Return the keys of rows whose last report is not newer than `before`, oldest first."""
     query = reads.Query(

@@ -9,12 +9,13 @@ from playwright.sync_api import expect
 from comments.domain import records
 from comments.domain.records import Policy, Verb
 from comments.events import dispatcher
-from comments.moderation import decisions
+from comments.moderation import bulk_decisions, decisions
 from comments.moderation.policy import policy_changes, rules
-from comments.sites import site_settings
+from comments.sites import site_deletion, site_settings, site_setup
 from comments.store import connection
 from comments.transfer.importing import running_import
 from comments.transfer.parsing import imported_file
+from comments.transfer.uploads import site_copy
 from comments.upkeep import wiring
 from tests.browser.conftest import OpenTab, Say, Tab
 from tests.browser.test_conversation import choose, comment, write
@@ -321,6 +322,34 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     for path in paths:
         page.goto(f"{server}/admin{path}")
         check_look(page, path)
+
+
+def test_home_a_site_copy_and_the_pages_of_bulk_decisions_are_accessible(
+    server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store
+) -> None:
+    """Home lists a copy, a deleted site, an origin that is not allowed and held comments."""
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+        now, scheme = account_holders.here(), sample_threads.SETTINGS.scheme
+        site_settings.add("old", ["https://old.example"], scheme=scheme, now=now)
+        site_deletion.delete("old", ADA, now=now)
+        site_copy.copy("demo", "demo-staging", ["https://staging.example"], ADA, now=now)
+        site_setup.note(site_settings.get("demo"), "https://other.example", now=now)
+    page = open_tab(f"{server}/admin/sign-in", viewport=PHONE).page
+    sign_in(page, server)
+    expect(page.get_by_text("A page of https://other.example asked")).to_be_visible()
+    expect(page.get_by_role("button", name="Take back old")).to_be_visible()
+    check_look(page, "home")
+    for path in ("demo-staging/queue", "demo-staging/settings", "demo/queue/all"):
+        page.goto(f"{server}/admin/sites/{path}")
+        check_look(page, path)
+    page.get_by_role("button", name="Mark as spam").click()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    check_look(page, "a bulk decision")
+    with open_store.context():
+        bulk_decisions.go_on("demo", bulk_decisions.jobs("demo")[0].id, now=now)
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    check_look(page, "a bulk decision that has ended")
 
 
 def test_every_page_of_a_new_site_is_accessible(

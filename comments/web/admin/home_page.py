@@ -1,11 +1,15 @@
 """The home page of the admin console: the account's sites, and a form to add a website.
 
+For each site, the page shows what needs a decision and how many comments are new. Owners of the
+service see how many problems its checks find, without those that need the network.
+
 The form first asks for the address. Then it shows the origin and the id that it derives from the
 address; both can be changed. Until the setup of a site is finished, the page links to its next
 step.
 """
 
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,8 +22,10 @@ from comments.domain import records
 from comments.domain.ids import site_ids
 from comments.domain.moderation import roles
 from comments.domain.text.addresses import web_origins
-from comments.moderation import review_queue
+from comments.moderation import reports, review_queue
 from comments.sites import site_deletion, site_settings, site_setup
+from comments.tree.counters import statistics
+from comments.upkeep import service_checks
 from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import context
 from comments.web.http.decode import forms
@@ -30,12 +36,20 @@ blueprint = flask.Blueprint("home", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)
 
 
+_NEW = timedelta(days=6)  # Before today
+
+
 class _SiteRole(NamedTuple):
-    """A site, the account's role on the site, and the number of its pending comments."""
+    """A site and the account's role on it.
+
+    `new` is the number of comments in the last seven days (UTC), without refused ones.
+    """
 
     site: records.Site
     role: roles.Role
     pending: int
+    reported: int
+    new: int
 
 
 @blueprint.get("")
@@ -99,9 +113,18 @@ def _page(
     error: errors.FlatthreadError | None = None,
 ) -> flask.Response:
     """Show the page; after a form, with the values sent, the origins or the problem."""
-    held, is_owner = _held_sites(account), account.may(roles.Right.MANAGE, roles.SERVICE)
-    owned = [entry.site.id for entry in held if entry.role is roles.Role.OWNER]
-    setups = site_setup.of(owned)
+    now, settings = datetime.now(UTC), context.settings()
+    held, is_owner = _held_sites(account, now), account.may(roles.Right.MANAGE, roles.SERVICE)
+    owned = {entry.site.id: entry.site for entry in held if entry.role is roles.Role.OWNER}
+    setups = site_setup.of(list(owned))
+    findings = (
+        (
+            *service_checks.machine_findings(settings),
+            *service_checks.store_findings(settings, now, connects=False),
+        )
+        if is_owner
+        else ()
+    )
     deleted = [
         (site, None if site.erasing else site_deletion.ends(site))
         for site in site_deletion.deleted_sites()
@@ -115,6 +138,14 @@ def _page(
         is_owner=is_owner,
         # A new service contains only the site of its demo page.
         is_new=is_owner and not deleted and set(owned) <= {site_settings.DEMO},
+        levels=Counter(finding.level for finding in findings),
+        since=(now - _NEW).date().isoformat(),
+        wrong=[
+            (name, visit.origin)
+            for name, setup in setups.items()
+            for visit in setup.wrong_of(owned[name], now=now)
+            if setup.is_done
+        ],
         deleted=deleted,
         unfinished=[name for name, setup in setups.items() if not setup.is_done],
         sent=sent,
@@ -124,8 +155,8 @@ def _page(
     )
 
 
-def _held_sites(account: accounts.Account) -> list[_SiteRole]:
-    """Return the sites on which an account has a role.
+def _held_sites(account: accounts.Account, now: datetime) -> list[_SiteRole]:
+    """Return the sites on which an account has a role, first those that need a decision.
 
     A role on the whole service applies to every site.
     """
@@ -133,5 +164,12 @@ def _held_sites(account: accounts.Account) -> list[_SiteRole]:
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):
             if site.id not in by_site and roles.has(account.grants, role, site.id):
-                by_site[site.id] = _SiteRole(site, role, review_queue.count_pending(site.id))
-    return list(by_site.values())
+                week = statistics.by_day(site.id, since=(now - _NEW).date(), until=now.date())
+                by_site[site.id] = _SiteRole(
+                    site,
+                    role,
+                    pending=review_queue.count_pending(site.id),
+                    reported=reports.count_open(site.id, review_queue.MOST_COUNTED),
+                    new=sum(line.comments + line.pending for line in week.lines),
+                )
+    return sorted(by_site.values(), key=lambda entry: not (entry.pending or entry.reported))

@@ -1,13 +1,21 @@
 """Owners of the service add websites on the home page."""
 
 import html
+import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from comments.domain import records
+from comments.events import dispatcher
+from comments.moderation import decisions, reports
 from comments.sites import site_settings, site_setup
+from comments.store import transactions
+from comments.upkeep import wiring
+from tests.support import stored_state
 from tests.support.html import html_validator
 from tests.support.people.console_browser import OWN, Desk
+from tests.support.threads import sample_threads
 
 
 def add(desk: Desk, site: str, origin: str, status: int) -> str:
@@ -35,6 +43,29 @@ def test_an_owner_adds_a_website_and_goes_on_with_its_setup(
     done = owner.client.get("/admin").text
     assert "Continue the setup" not in done
     assert html_validator.complaints([new, home, done]) == [[], [], []]
+
+
+def test_home_shows_what_needs_a_decision_and_what_is_new(owner: Desk, site: records.Site) -> None:
+    today = datetime.now(UTC)
+    scheme = sample_threads.SETTINGS.scheme
+    site_settings.add("alone", ["https://alone.example"], scheme=scheme, now=today)
+    for age, text in ((0, "today"), (6, "six days ago"), (7, "a week ago")):
+        sample_threads.post(site, text, now=today - timedelta(days=age))
+    reported = sample_threads.post(site, "reported", now=today)
+    report = reports.fresh(reported.id, "demo", now=today)
+    report.open = 1
+    transactions.transaction(lambda: transactions.apply(reports.report_writes(report)))
+    decisions.decide("demo", reported.id, records.Verb.HOLD, sample_threads.ADA, now=today)
+    site_setup.note(site, "https://other.example", now=today)
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=today, handlers=wiring.HANDLERS)
+    page = owner.client.get("/admin").text
+    numbers = re.findall(r'aria-label="(?:Pending|Reported|New in 7 days): (\d+)"', page)
+    assert numbers == ["1", "1", "3"]
+    assert page.index("<bdi><a") < page.index(">demo</a>") < page.index(">alone</a>")
+    assert "A page of https://other.example asked for the comments of demo" in page
+    assert re.search(r"Service status</a>:\s+(no problems found|[1-9] warnings?)\.", page)
+    assert html_validator.complaints([page]) == [[]]
 
 
 def test_the_form_proposes_an_id_for_an_address_and_stores_nothing(

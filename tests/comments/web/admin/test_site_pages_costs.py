@@ -77,6 +77,8 @@ class LargeSite:
 
 
 def _address(path: str) -> str:
+    if path == "home":
+        return "/admin"
     is_of_service = path.startswith(("health", "mail", "people", "providers", "service"))
     return f"/admin/{path}" if is_of_service else f"/admin/sites/bench/{path}"
 
@@ -135,6 +137,7 @@ TRY = {
 @pytest.mark.parametrize(
     ("path", "behind", "most"),
     [
+        ("home", 0, 40),
         ("queue", 0, PAGE),
         ("queue", 2, PAGE),
         ("queue?status=any", 0, PAGE + 10),
