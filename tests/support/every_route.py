@@ -320,7 +320,7 @@ ROWS = [
             "author-categories": {"author": "g:author"}, "author-threads": {"author": "g:author"},
             "audiences": AUDIENCES, "audience-cost": AUDIENCES, "audience-commenters": AUDIENCES,
             "counters": {}, "counter-numbers": {"counter": "any"},
-            "pages": {}, "people": {}, "hours": {},
+            "pages": {}, "people": {}, "hours": {}, "days": {},
         }.items()
     ),
     Row("POST", f"{SITE}/moderation/comments", {}, 401, query=T, json={"name": "A", "body": "b"}),

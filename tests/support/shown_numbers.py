@@ -21,6 +21,7 @@ from tests.support.people import api_requests, console_browser
 SITE = "/api/v1/sites/demo"
 HELD = ("pending", "spam", "rejected")
 COLUMNS = ("comments", "commenters", "pending", "spam", "rejected", "retracted")
+VOTES = ("up", "down")  # Only of the site and its days, not of categories
 MANY = {"limit": "200"}
 _DAYS = 20  # Days, and days in categories, whose audiences are counted
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -182,6 +183,7 @@ class ShownNumbers:
             self._sum("sum of days", [line for line in days if line["category"] == name], name)
         for line in self._table("stats", "days", "demo"):
             self._line("stats days", line, line["day"])
+        self._of_votes(whole)
         self._of_thread_list()
         people: dict[str, int] = {}
         for thread in self._threads:
@@ -196,6 +198,13 @@ class ShownNumbers:
             told = sum(int(line["comments"]) for line in lines)
             self._add("stats threads", told, "comments", author)
         self._of_exports(people)
+
+    def _of_votes(self, whole: dict[str, str]) -> None:
+        for name in VOTES:
+            self._add("stats site", int(whole[name]), name)
+            for table in ("days", "months"):
+                lines = self._table("stats", table, "demo")
+                self._add(f"stats {table}", sum(int(line[name]) for line in lines), name)
 
     def _of_thread_list(self) -> None:
         result = self._app.test_cli_runner().invoke(args=["thread", "list", "demo", "--json"])
@@ -223,7 +232,8 @@ class ShownNumbers:
             self._line("desk", dict(zip(COLUMNS, cells, strict=True)), name)
         recent = self._table("stats", "days", "demo", f"--since={since}", f"--until={today}")
         by_day = by_day.partition("<h2>")[0]
-        shown = [dict(zip(COLUMNS, cells, strict=True)) for _, cells in _rows(by_day)]
+        every = (*COLUMNS, *VOTES)
+        shown = [dict(zip(every, cells, strict=True)) for _, cells in _rows(by_day)]
         for report in ("pages", "hours"):
             limit = ["--limit=1000"] if report == "pages" else []
             period = (f"--since={since}", f"--until={today}")
@@ -231,7 +241,7 @@ class ShownNumbers:
             total = sum(int(line["comments"]) for line in lines)
             self._add(f"stats {report}", total, "comments", "by day")
         for place, lines in (("desk", shown), ("stats days", recent)):
-            for column in COLUMNS:
+            for column in every:
                 self._add(place, sum(int(line[column]) for line in lines), column, "by day")
         self._of_queues(desk)
         self._of_desk_threads(desk)

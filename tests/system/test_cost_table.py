@@ -11,6 +11,7 @@ from werkzeug.test import TestResponse
 
 from comments.domain import records
 from comments.moderation.policy import rulebook
+from comments.posting import cast_vote
 from comments.sites import mail_server, site_settings
 from comments.store import connection
 from comments.transfer.moves import move_plan, thread_moves
@@ -221,8 +222,7 @@ def _written(priced: PricedThread) -> Iterator[str]:
         with testing.meter(priced.engine) as cost:
             answer = process.client.open(path, method=method, **sent)
         made[name] = api_requests.answer(answer) if answer.data else None
-        reads = Reads(cost.reads, cost.reads + cost.empty)
-        return f"| {name} | {reads} | {cost.writes + cost.deletes} |"
+        return _row(name, cost)
 
     text = {"name": "Ann", "body": "some words"}
     yield line("first comment of a thread", "POST", f"{SITE}?thread=fresh", json=text)
@@ -238,6 +238,9 @@ def _written(priced: PricedThread) -> Iterator[str]:
     yield line("other vote", "PUT", vote, json={"value": -1}, headers=voter)
     yield line("the same vote again", "PUT", vote, json={"value": -1}, headers=voter)
     yield line("vote withdrawn", "DELETE", vote, headers=voter)
+    yield from _counted_votes(
+        priced, process, lambda: process.client.put(vote, json={"value": 1}, headers=voter)
+    )
     following = "/api/v1/sites/demo/following?thread=page"
     yield line("follow a thread", "PUT", following, headers=voter)
     shown = f"{following.replace('?', '/name?')}"
@@ -248,6 +251,25 @@ def _written(priced: PricedThread) -> Iterator[str]:
     yield line("list of 1 followed thread", "GET", "/api/v1/sites/demo/followed", headers=voter)
     yield line("stop following", "DELETE", following, headers=voter)
     yield from _moderated(priced, process, line)
+
+
+def _counted_votes(
+    priced: PricedThread, process: cache_twins.Process, vote: Callable[[], TestResponse]
+) -> Iterator[str]:
+    with process.store.context():
+        scheduler.Scheduler().deliver(counter_oracle.events())
+        vote()
+        with testing.meter(priced.engine) as cost:
+            cast_vote.count(priced.ids[0], now=datetime.now(UTC))
+        yield _row("count of the votes on a comment", cost)
+        with testing.meter(priced.engine) as cost:
+            scheduler.Scheduler().deliver(counter_oracle.events())
+        yield _row("delivery of this count", cost)
+
+
+def _row(name: str, cost: testing.Reading) -> str:
+    reads = Reads(cost.reads, cost.reads + cost.empty)
+    return f"| {name} | {reads} | {cost.writes + cost.deletes} |"
 
 
 def _moderated(

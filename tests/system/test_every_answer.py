@@ -38,6 +38,7 @@ PERSONAL = {
         "moderation/statistics/audience-cost", "moderation/statistics/audience-commenters",
         "moderation/statistics/pages", "moderation/statistics/people",
         "moderation/statistics/hours", "moderation/statistics/counters",
+        "moderation/statistics/days",
         "moderation/statistics/thread-followers", "following/name",
         "moderation/statistics/counter-numbers",
     )

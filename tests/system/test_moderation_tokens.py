@@ -24,6 +24,7 @@ ACCEPTED = (
     "/statistics/pages",
     "/statistics/people",
     "/statistics/hours",
+    "/statistics/days",
     "/statistics/author-categories",
     "/statistics/author-threads",
     "/statistics/audiences",

@@ -19,7 +19,15 @@ from tests.support.threads import sample_exports
 
 pytestmark = pytest.mark.slow
 
-COMPARED = {"visible", "comments", "commenters", "followers", "unread", *shown_numbers.HELD}
+COMPARED = {
+    "visible",
+    "comments",
+    "commenters",
+    "followers",
+    "unread",
+    *shown_numbers.HELD,
+    *shown_numbers.VOTES,
+}
 COUNTERS = [
     ["approved-by-category", "--where", "status = approved", "--by", "category"],
     ["pending", "--where", "status = pending"],

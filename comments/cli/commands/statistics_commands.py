@@ -35,7 +35,8 @@ def _print(
 def _site(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of a whole site."""
     line = statistics.site(console.site(site_id).id)
-    _print(statistics.StatisticsEntry, lambda _: statistics.ReportPage((line,), None), form)
+    kind: type[statistics.StatisticsEntry] = statistics.SiteEntry
+    _print(kind, lambda _: statistics.ReportPage((line,), None), form)
 
 
 @stats.command("categories", console.SITE)
@@ -84,7 +85,8 @@ def _by_day(
         if is_whole
         else functools.partial(statistics.by_day, site, category, since=first, until=last)
     )
-    _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
+    kind = statistics.StatisticsEntry if is_whole or category else statistics.SiteEntry
+    _print(kind, lambda after: read(after=after), form)
 
 
 @stats.command("months", console.SITE)

@@ -215,6 +215,14 @@ def _of_day(state: CountedState) -> Amounts:
     return _of_statistics(day_scope(state.site, state.day), state) if state.day else ()
 
 
+def _of_votes(state: CountedState) -> Amounts:
+    """Count the votes on an approved comment for the whole site, on the comment's day."""
+    if state.status != APPROVED or not state.day:
+        return ()
+    where = day_scope(state.site, state.day)
+    return ((Key(where, "up"), state.up), (Key(where, "down"), state.down))
+
+
 def _of_month(state: CountedState) -> Amounts:
     """Count an approved comment for its page, its author and its hour, by the day of the month."""
     if state.status != APPROVED or not state.day:
@@ -255,8 +263,8 @@ def _of_presence(state: Presence) -> Amounts:
 IN_THREAD: Registry[CountedState] = (_of_thread, _of_participation)
 # Counters that are updated from the event of a change, because changes in many threads contend for
 # their rows.
-OF_MONTHS: Registry[CountedState] = (_of_month,)
-STATISTICS: Registry[CountedState] = (_of_day, _of_categories, *OF_MONTHS)
+OF_PERIODS: Registry[CountedState] = (_of_month, _of_votes)
+STATISTICS: Registry[CountedState] = (_of_day, _of_categories, *OF_PERIODS)
 OF_LISTINGS: Registry[CountedState] = (_of_listings,)
 FROM_EVENTS: Registry[CountedState] = (_of_site, _of_author, *STATISTICS, *OF_LISTINGS)
 FOLLOWING: Registry[Following] = (_of_follower,)

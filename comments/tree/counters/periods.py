@@ -13,7 +13,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -50,7 +50,8 @@ class Period(NamedTuple):
 class PeriodNumbers(msgspec.Struct, frozen=True):
     """The sums of a period's days, or of those of its days that are in a month (such as "2026-01").
 
-    `comments` is the number of approved comments.
+    `comments` is the number of approved comments. `up` and `down` are the votes on them, and None
+    in a category.
     """
 
     month: str
@@ -59,6 +60,8 @@ class PeriodNumbers(msgspec.Struct, frozen=True):
     spam: int
     rejected: int
     retracted: int
+    up: int | None
+    down: int | None
 
 
 class BusyPage(msgspec.Struct, frozen=True):
@@ -124,9 +127,9 @@ def first_day(site: str, category: str = "") -> date | None:
     return lines[0].day if lines else None
 
 
-def total(lines: Iterable[StatisticsEntry]) -> PeriodNumbers:
+def total(lines: Sequence[StatisticsEntry]) -> PeriodNumbers:
     """Add up days."""
-    return PeriodNumbers("", *_sums(lines))
+    return PeriodNumbers("", **_sums(lines))
 
 
 def by_month(lines: Iterable[StatisticsEntry]) -> list[PeriodNumbers]:
@@ -134,7 +137,7 @@ def by_month(lines: Iterable[StatisticsEntry]) -> list[PeriodNumbers]:
     months: dict[str, list[StatisticsEntry]] = {}
     for line in lines:
         months.setdefault(f"{line.day}"[:7], []).append(line)
-    return [PeriodNumbers(month, *_sums(some)) for month, some in months.items()]
+    return [PeriodNumbers(month, **_sums(some)) for month, some in months.items()]
 
 
 def busiest(site: str, period: Period, *, limit: int) -> Busiest:
@@ -174,11 +177,12 @@ def top_pages(site: str, *, limit: int) -> list[str]:
     return [f"{site}{rest}" for rest, _ in _top(pages, limit)]
 
 
-def _sums(lines: Iterable[StatisticsEntry]) -> Sequence[int]:
-    numbers = [
-        (line.comments, line.pending, line.spam, line.rejected, line.retracted) for line in lines
-    ]
-    return [sum(column) for column in zip(*numbers, strict=True)] or [0] * 5
+def _sums(lines: Sequence[StatisticsEntry]) -> dict[str, Any]:
+    sums: dict[str, Any] = {}
+    for name in PeriodNumbers.__struct_fields__[1:]:
+        numbers: list[Any] = [getattr(line, name, None) for line in lines]
+        sums[name] = None if None in numbers else sum(numbers)
+    return sums
 
 
 def _of_months(site: str, period: Period) -> Iterator[tuple[date, str, int]]:

@@ -52,6 +52,16 @@ class StatisticsEntry(msgspec.Struct, frozen=True):
     retracted: int
 
 
+class SiteEntry(StatisticsEntry, frozen=True):
+    """The statistics of a whole website or of one of its days, with the votes on its comments.
+
+    Votes are not counted by category, because each vote would write a row for each category.
+    """
+
+    up: int
+    down: int
+
+
 class AuthorCount(msgspec.Struct, frozen=True):
     """An author, with the number of their approved comments in a thread or category."""
 
@@ -273,7 +283,7 @@ def _check_limit(limit: int) -> int:
 
 
 def _line(category: str, day: str, numbers: counter_rows.Numbers) -> StatisticsEntry:
-    return StatisticsEntry(
+    entry = StatisticsEntry(
         category=category,
         day=date.fromisoformat(day) if day else None,
         comments=numbers.get(counting.APPROVED, 0),
@@ -283,6 +293,10 @@ def _line(category: str, day: str, numbers: counter_rows.Numbers) -> StatisticsE
         rejected=numbers.get(records.Status.REJECTED, 0),
         retracted=numbers.get(records.Status.RETRACTED, 0),
     )
+    if category:
+        return entry
+    fields = msgspec.structs.asdict(entry)
+    return SiteEntry(**fields, up=numbers.get("up", 0), down=numbers.get("down", 0))
 
 
 def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportPage[AuthorCount]:

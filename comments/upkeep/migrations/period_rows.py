@@ -1,4 +1,4 @@
-"""Count the comments of earlier releases by page, person and hour (`counting.OF_MONTHS`).
+"""Count earlier comments by page, person and hour, and votes by day (`counting.OF_PERIODS`).
 
 Deliveries count new comments from the first start of this release. This module compares the numbers
 of one day with the day's comments, in one snapshot, and adds the difference, as a recount does. The
@@ -73,10 +73,10 @@ def _missing_numbers(site_id: str, day: str) -> _MissingNumbers:
 def _expected_numbers(site_id: str, day: str) -> _Scopes:
     """Count the comments of a day, without what undelivered events will count."""
     counted = [
-        counting.increments(counting.OF_MONTHS, None, state) for state in _states(site_id, day)
+        counting.increments(counting.OF_PERIODS, None, state) for state in _states(site_id, day)
     ]
     pending = [
-        counting.increments(counting.OF_MONTHS, *(_on(day, state, site_id) for state in change))
+        counting.increments(counting.OF_PERIODS, *(_on(day, state, site_id) for state in change))
         for event in outbox.pending_events(outbox.COUNTERS)
         for change in event.changes
     ]
@@ -113,7 +113,10 @@ def _states(site_id: str, day: str) -> Iterator[counting.CountedState]:
 
 
 def _stored_numbers(site_id: str, day: str) -> Iterator[tuple[counting.Scope, Mapping[str, int]]]:
-    """Yield the stored numbers of a day in the rows of its month."""
+    """Yield the stored numbers of a day in the rows of its month, and its votes."""
+    votes = counting.day_scope(site_id, day)
+    numbers = counter_rows.numbers_of(reads.get(counter_rows.statistics_key(votes)))
+    yield votes, {name: numbers.get(name, 0) for name in ("up", "down")}
     first, last = (counter_rows.month_key(site_id, day[:7], edge) for edge in ("", "~"))
     where = (("__key__", ">=", first), ("__key__", "<", last))
     for message in reads.fetch(reads.Query("Month", where=where, order=("__key__",))):

@@ -191,7 +191,12 @@ _WALKS = (
         "upgrades/thread-activity", "Thread", _add_activity_times, "find when threads were active"
     ),
     _Walk("upgrades/thread-counts", "Site", _count_threads, "count the comments of threads"),
-    _Walk("upgrades/periods", "Day", period_rows.complete_days, "count comments by page and hour"),
+    _Walk(
+        "upgrades/periods-and-votes",
+        "Day",
+        period_rows.complete_days,
+        "count comments by page and hour, and votes by day",
+    ),
     _Walk(
         f"upgrades/text/{rerendering.VERSION}",
         "Comment",

@@ -57,6 +57,17 @@ def list_categories(site_id: str) -> flask.Response:
     return answer(query, read, form, (site_id, "categories", under))
 
 
+@blueprint.get(f"{_STATISTICS}/days")
+def list_days(site_id: str) -> flask.Response:
+    """List the numbers of each day that has comments."""
+    query = query_strings.read(statistics_shapes.DayReportQuery)
+    form = ReportForm(statistics_shapes.DayReport, statistics_shapes.DayNumbers)
+    read = functools.partial(
+        statistics.by_day, site_id, since=query.since or None, until=query.until or None
+    )
+    return answer(query, read, form, (site_id, "days"))
+
+
 @blueprint.get(f"{_STATISTICS}/category-commenters")
 def list_category_commenters(site_id: str) -> flask.Response:
     """List the authors in a category and its subcategories."""

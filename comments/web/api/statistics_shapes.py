@@ -122,6 +122,37 @@ class CategoryNumbers(msgspec.Struct, frozen=True):
     retracted: int
 
 
+class DayReportQuery(ReportQuery, frozen=True):
+    """The first and the last day (UTC) of a report; by default, it contains all days."""
+
+    since: date | msgspec.UnsetType = msgspec.UNSET
+    until: date | msgspec.UnsetType = msgspec.UNSET
+
+
+class DayNumbers(msgspec.Struct, frozen=True):
+    """The numbers of a day: its comments by status, and the votes on its approved comments.
+
+    `comments` is the number of approved comments, and `commenters` the number of their authors.
+    """
+
+    day: date
+    comments: int
+    commenters: int
+    pending: int
+    spam: int
+    rejected: int
+    retracted: int
+    up: int
+    down: int
+
+
+class DayReport(msgspec.Struct, frozen=True):
+    """The days that have comments, in order. Send `cursor` to get the next page."""
+
+    days: list[DayNumbers]
+    cursor: str | None
+
+
 class CategoryReport(msgspec.Struct, frozen=True):
     """Categories in order; each category precedes its subcategories.
 

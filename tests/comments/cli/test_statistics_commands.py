@@ -19,7 +19,7 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
     assert run("stats", "categories", "demo", "--format", "csv").output == (
         "category,day,comments,commenters,pending,spam,rejected,retracted\nnews,,8,8,0,0,0,0\n"
     )
-    assert run("stats", "site", "demo").output.splitlines()[1].split() == list("8800") + ["0"] * 2
+    assert run("stats", "site", "demo").output.splitlines()[1].split() == list("8800") + ["0"] * 4
     (day,) = json.loads(run("stats", "days", "demo", "--format", "json").output)
     assert (day["day"], day["comments"], day["commenters"]) == ("2026-01-02", 8, 8)
     options = ["--all", "--since", "2026-01-02", "--until", "2026-01-02"]
@@ -27,8 +27,9 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
     assert run("stats", "days", "demo", "--category", "News").output.count("2026-01-02") == 1
     assert run("stats", "days", "demo", "--since", "2026-01-03").output.count("\n") == 1
     for options in ([], ["--category", "News"], ["--since", "2026-01-02", "--until", "2026-01-02"]):
+        votes = "," if "--category" in options else "0,0"
         assert run("stats", "months", "demo", *options, "--format", "csv").output == (
-            "month,comments,pending,spam,rejected,retracted\n2026-01,8,0,0,0,0\n"
+            f"month,comments,pending,spam,rejected,retracted,up,down\n2026-01,8,0,0,0,0,{votes}\n"
         )
     assert run("stats", "commenters", "demo", "page").output.count("g:") == 8
     threads = run("stats", "threads", "demo", "g:2.1", "--format", "csv")

@@ -69,6 +69,9 @@ def in_periods(state: CountedState) -> Iterable[Key]:
         yield Key(month, f"a{state.day[8:]}{state.author}")
     if state.hour:
         yield Key(month, f"h{state.day[8:]}{state.hour}")
+    day = Scope("day", state.site, day=state.day)
+    yield from [Key(day, "up")] * state.up
+    yield from [Key(day, "down")] * state.down
 
 
 def recounted(comments: Iterable[CountedState]) -> dict[Key, int]:
@@ -177,7 +180,7 @@ def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day() -> Non
         Scope("category", "demo", "", "sport"): one,
         Scope("category", "demo", "g:ann", "news"): one,
         Scope("category", "demo", "g:ann", "sport"): one,
-        Scope("day", "demo", "", "", "2026-01-31"): one,
+        Scope("day", "demo", "", "", "2026-01-31"): {"approved": 1, "up": 2},
         Scope("day", "demo", "", "news", "2026-01-31"): one,
         Scope("day", "demo", "", "sport", "2026-01-31"): one,
         Scope("day", "demo", "g:ann", "", "2026-01-31"): one,

@@ -17,7 +17,7 @@ from comments.upkeep import wiring
 from comments.upkeep.migrations import period_rows, upgrades
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_drift, counter_oracle
-from tests.support.threads import sample_threads
+from tests.support.threads import sample_threads, sample_votes
 
 FIRST = datetime(2026, 1, 29, tzinfo=UTC)
 LONG_ID = "x" * 600  # The key name contains a digest of this id.
@@ -120,7 +120,14 @@ def test_a_period_costs_the_rows_of_its_months_and_the_names_of_its_lines(
 def test_comments_of_an_earlier_release_are_counted_once(
     said: list[Said], site: records.Site
 ) -> None:
+    voted = sample_threads.post(site, "voted", now=FIRST, author=sample_threads.author("cid"))
+    for voter in ("ann", "bob"):
+        sample_votes.vote(voted, voter)
+    sample_votes.count_all()
     _forget_periods()
+    sample_votes.vote(voted, "eve", -1)
+    sample_votes.vote(voted, "ann", 0)
+    sample_votes.count_all()
     sample_threads.post(site, "meanwhile", now=FIRST, author=sample_threads.author("ann"))
     deliver()
     sample_threads.post(site, "not delivered yet", now=FIRST, author=sample_threads.author("bob"))
@@ -152,3 +159,8 @@ def _forget_periods() -> None:
     """Remove the numbers that earlier releases did not count."""
     for message in list(reads.fetch(reads.Query("Month"))):
         counter_drift.delete(counter_rows.month_key(*message.key.path[-1].name.split("/")))
+    for message in list(reads.fetch(reads.Query("Day"))):
+        scope = counter_rows.statistics_scope("Day", message.key.path[-1].name)
+        row = reads.get(counter_rows.statistics_key(scope))
+        votes = counter_rows.numbers_of(row)
+        counter_drift.plant(row, up=-votes.get("up", 0), down=-votes.get("down", 0))

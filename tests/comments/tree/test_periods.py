@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from comments.tree.counters import periods
 from comments.tree.counters.periods import Period, PeriodNumbers
-from comments.tree.counters.statistics import StatisticsEntry
+from comments.tree.counters.statistics import SiteEntry
 
 DAYS = st.dates(date(2012, 11, 1), date(2014, 2, 1))
 
 
-def _line(day: date, number: int) -> StatisticsEntry:
-    return StatisticsEntry("", day, number, 1, 2 * number, 3 * number, 4 * number, 5 * number)
+def _line(day: date, number: int) -> SiteEntry:
+    return SiteEntry("", day, number, 1, *(factor * number for factor in range(2, 8)))
 
 
 @given(st.dictionaries(DAYS, st.integers(0, 9)))
@@ -22,7 +22,7 @@ def test_months_add_up_to_the_total(numbers: dict[date, int]) -> None:
     months = periods.by_month(lines)
     for month in months:
         own = sum(number for day, number in numbers.items() if f"{day}".startswith(month.month))
-        assert month == PeriodNumbers(month.month, own, 2 * own, 3 * own, 4 * own, 5 * own)
+        assert month == PeriodNumbers(month.month, own, *(factor * own for factor in range(2, 8)))
     assert [month.month for month in months] == sorted({f"{day}"[:7] for day in numbers})
     total = periods.total(lines)
     assert total.comments == sum(month.comments for month in months) == sum(numbers.values())

@@ -137,6 +137,8 @@ def expected_statistics() -> dict[Scope, dict[str, int]]:
                 by_author = numbers.setdefault(scope._replace(author=state.author), {})
                 by_author["approved"] = by_author.get("approved", 0) + 1
         if state.status == "approved":
+            here = numbers[counting.day_scope(state.site, state.day)]
+            here |= counting.sums(here, {"up": state.up, "down": state.down})
             month = numbers.setdefault(
                 counting.month_scope(state.site, state.thread, state.day), {}
             )

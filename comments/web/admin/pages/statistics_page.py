@@ -30,6 +30,7 @@ _MOST_DAYS = 366  # Longer periods are shown by month.
 _DEFAULT = 30
 _BUSIEST = 10  # Listed pages and people
 _OFFERED = (30, 90, 365)  # Days up to today
+_VOTES = ("up", "down")
 
 
 class _Column(NamedTuple):
@@ -76,12 +77,20 @@ def show(site_id: str) -> flask.Response:
         unit="month" if is_monthly else "day",
         lines=[(label, line) for label, line in plotted if line][::-1],
         before=before,
-        comparison=list(_comparison(lines, days[: len(days) - len(lines)])),
+        comparison=list(
+            _comparison(lines, days[: len(days) - len(lines)], has_votes=not query.category)
+        ),
         last=None if lines else _last_day(visit.site.id, query.category, period.since),
         categories=by_category.lines,
         is_nested=any("/" in line.category for line in by_category.lines),
         is_cut=by_category.after is not None,
         plot=plots.bars([(label, line.comments if line else 0) for label, line in plotted]),
+        plot_of_votes=plots.bars(
+            [
+                (label, sum(getattr(line, name, None) or 0 for name in _VOTES))
+                for label, line in plotted
+            ]
+        ),
         plot_of_people=plots.bars(_commenters(plotted)),
         plot_of_categories=plots.bars(
             [(line.category, line.comments) for line in by_category.lines]
@@ -125,7 +134,8 @@ _Table = tuple[type[msgspec.Struct], Sequence[msgspec.Struct]]
 
 
 def _days_table(site: str, period: Period, category: str) -> _Table:
-    return statistics.StatisticsEntry, periods.days(site, period, category)
+    kind = statistics.StatisticsEntry if category else statistics.SiteEntry
+    return kind, periods.days(site, period, category)
 
 
 def _months_table(site: str, period: Period, category: str) -> _Table:
@@ -191,11 +201,15 @@ def _last_day(site_id: str, category: str, since: date) -> Period | None:
 
 
 def _comparison(
-    lines: Sequence[statistics.StatisticsEntry], before: Sequence[statistics.StatisticsEntry]
+    lines: Sequence[statistics.StatisticsEntry],
+    before: Sequence[statistics.StatisticsEntry],
+    *,
+    has_votes: bool,
 ) -> Iterator[_Column]:
     here, there = periods.total(lines), periods.total(before)
     for name in periods.PeriodNumbers.__struct_fields__[1:]:
-        yield _Column(name, getattr(here, name), getattr(there, name))
+        if has_votes or name not in _VOTES:
+            yield _Column(name, getattr(here, name), getattr(there, name))
 
 
 def _all_days(lines: Sequence[statistics.StatisticsEntry], period: Period) -> _Labeled:

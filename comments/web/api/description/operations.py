@@ -198,6 +198,10 @@ OPERATIONS = (
         statistics_shapes.CategoryReport, query=statistics_shapes.CategoriesReportQuery, **_REPORT,
     ),
     Operation(
+        "get", f"{_STATISTICS}/days", "listDays", "List the numbers of each day that has comments",
+        statistics_shapes.DayReport, query=statistics_shapes.DayReportQuery, **_REPORT,
+    ),
+    Operation(
         "get", f"{_STATISTICS}/category-commenters", "listCategoryCommenters",
         "List the authors in a category and its subcategories", statistics_shapes.CommenterReport,
         query=statistics_shapes.CategoryReportQuery, **_REPORT,

@@ -32,7 +32,7 @@ from tests.support import stored_state
 from tests.support.html import html_reader, html_validator
 from tests.support.people import account_holders
 from tests.support.people.console_browser import DESK, Desk
-from tests.support.threads import sample_threads
+from tests.support.threads import sample_threads, sample_votes
 
 ADA = records.Actor("cli", "Ada")
 EVE = records.Author("Eve", id="g:eve")
@@ -310,10 +310,13 @@ def test_the_busiest_page_of_an_old_year_is_listed_and_downloaded(
     for number, (year, thread) in enumerate(
         [(2012, "old"), (2012, "old"), (2012, "old"), (2013, "=1+1"), (2013, "=1+1"), (2013, "old")]
     ):
-        sample_threads.post(
+        made = sample_threads.post(
             site, f"text {number}", thread=thread, title=f"=Title of {thread}",
             now=datetime(year, 5, 3, number, tzinfo=UTC), author=EVE,
         )  # fmt: skip
+    for voter, value in (("ann", 1), ("bob", 1), ("cid", -1)):
+        sample_votes.vote(made, voter, value)
+    sample_votes.count_waiting()
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
     asked = "since=2013-01-01&until=2013-12-31"
@@ -335,8 +338,13 @@ def test_the_busiest_page_of_an_old_year_is_listed_and_downloaded(
     assert table("people") == ["author,name,comments", f"{EVE.id},{EVE.name},3"]
     assert len(table("hours")) == 25
     assert table("hours")[4] == "3,1,0,0,0,0,1,0,0"
-    assert table("days")[1:] == [",2013-05-03,3,1,0,0,0,0"]
-    assert table("months")[1] == "2013-05,3,0,0,0,0"
+    assert table("days")[1:] == [",2013-05-03,3,1,0,0,0,0,2,1"]
+    assert table("months") == [
+        "month,comments,pending,spam,rejected,retracted,up,down", "2013-05,3,0,0,0,0,2,1"
+    ]  # fmt: skip
+    assert "Votes on the approved comments of each day" in page
+    assert "Upvotes" in page
+    assert "Upvotes" not in desk.page(f"/statistics?{asked}&category=news")
     assert table("categories") == [
         "category,day,comments,commenters,pending,spam,rejected,retracted"
     ]

@@ -22,7 +22,7 @@ from tests.comments.web.api import test_openapi
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders, moderators
 from tests.support.people.account_holders import moderator
-from tests.support.threads import sample_threads
+from tests.support.threads import sample_threads, sample_votes
 
 pytestmark = pytest.mark.usefixtures("store", "site", "quick_passwords")
 
@@ -30,6 +30,7 @@ SPORT = '{"fans": {"any": [{"category": "sport"}]}}'
 STATISTICS = "/api/v1/sites/demo/moderation/statistics"
 CALLS = {
     "categories": ("CategoryReport", ""),
+    "days": ("DayReport", ""),
     "category-commenters": ("CommenterReport", "category=sport"),
     "thread-commenters": ("CommenterReport", "thread=a"),
     "thread-followers": ("FollowerReport", "thread=a"),
@@ -55,7 +56,7 @@ def _filled(store: connection.Store, site: records.Site) -> None:
     ):  # fmt: skip
         sample_threads.post(
             filed, f"{number}", thread=thread, author=sample_threads.author(who), title="=1+1",
-            categories=(category,), now=sample_threads.START + timedelta(minutes=number),
+            categories=(category,), now=sample_threads.START + timedelta(hours=6 * number),
         )  # fmt: skip
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
 
@@ -96,6 +97,24 @@ def test_the_numbers_of_categories_and_of_a_subtree(client: FlaskClient, token: 
             "rejected": 0, "retracted": 0,
         }
     ]  # fmt: skip
+
+
+def test_the_numbers_of_days_with_votes(
+    client: FlaskClient, token: str, site: records.Site
+) -> None:
+    later = sample_threads.START + timedelta(days=1)  # The last comment is of this day too.
+    voted = sample_threads.post(site, "voted", author=sample_threads.author("ann"), now=later)
+    for voter, value in (("bob", 1), ("cid", 1), ("eve", -1)):
+        sample_votes.vote(voted, voter, value)
+    sample_votes.count_all()
+    zeros = dict.fromkeys(("pending", "spam", "rejected", "retracted"), 0)
+    first = {"day": "2026-01-02", "comments": 4, "commenters": 3, "up": 0, "down": 0}
+    second = {"day": "2026-01-03", "comments": 2, "commenters": 1, "up": 2, "down": 1}
+    found = answer(client, token, "days")
+    assert found == {"days": [first | zeros, second | zeros], "cursor": None}
+    assert answer(client, token, "days?since=2026-01-03")["days"] == [second | zeros]
+    assert answer(client, token, "days?until=2026-01-01")["days"] == []
+    assert ask(client, token, "days?since=2026-01-03&until=2026-01-02").status_code == 400
 
 
 def test_the_authors_of_a_category_and_of_a_thread(client: FlaskClient, token: str) -> None:
