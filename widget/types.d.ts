@@ -7,6 +7,7 @@ interface Place extends Bare {
   /** The key of the thread in this browser's storage. */
   spot: string;
   query: { thread?: string; page?: string };
+  here?: string;
   /** The order that the reader or the page chose, "" for the site's. */
   order: string;
   title: string;

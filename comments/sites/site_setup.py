@@ -13,6 +13,9 @@ An origin is recorded after the response to a page view is ready, and errors are
 recording never makes a page view fail. A process writes at most once a day for each site and
 origin, and for at most `MOST_WRONG` unlisted origins of a site in an hour. For each site, only the
 latest `MOST_WRONG` unlisted origins are stored.
+
+A page may also declare another canonical address than its own. The last `MOST_DECLARED` of these
+addresses are stored, with the same limits (`declared_moves`).
 """
 
 import contextlib
@@ -32,6 +35,7 @@ from comments.store.models import comment_rows
 # The origin that browsers send for a page without an origin, such as a file on a disk.
 NO_ORIGIN = "null"
 MOST_WRONG = 5
+MOST_DECLARED = 20
 _KEPT = timedelta(days=7)
 _DAY, _HOUR = 86_400.0, 3_600.0  # Seconds
 _LONGEST = 300  # Maximum number of characters in an origin.
@@ -43,6 +47,14 @@ class WrongOrigin(msgspec.Struct, frozen=True):
     """An unlisted origin, and when one of its pages last requested the comments."""
 
     origin: str
+    seen: datetime
+
+
+class DeclaredAddress(msgspec.Struct, frozen=True):
+    """The canonical address `new` that a page of the thread `old` declared."""
+
+    old: str
+    new: str
     seen: datetime
 
 
@@ -58,6 +70,12 @@ class SiteSetup(msgspec.Struct, frozen=True):
     first: datetime | None = None
     last: datetime | None = None
     wrong: tuple[WrongOrigin, ...] = ()
+    declared: tuple[DeclaredAddress, ...] = ()
+
+    def declared_since(self, now: datetime) -> list[DeclaredAddress]:
+        """Return the recently declared addresses, newest first, one for each thread."""
+        recent = (page for page in reversed(self.declared) if page.seen > now - _KEPT)
+        return list(reversed({page.old: page for page in recent}.values()))
 
     def wrong_of(self, site: records.Site, *, now: datetime) -> list[WrongOrigin]:
         """Return the recently seen origins that the site still does not list."""
@@ -73,6 +91,8 @@ class _Noted:
     def __init__(self) -> None:
         self.origins = caches.Cache[tuple[str, str, bool], bool](10_000, _DAY)
         self.wrong = caches.Cache[str, int](10_000, _HOUR)
+        self.declared = caches.Cache[tuple[str, str, str], bool](10_000, _DAY)
+        self.declared_counts = caches.Cache[str, int](10_000, _HOUR)
 
 
 _NOTED = per_process.PerProcess(_Noted)
@@ -111,12 +131,37 @@ def note(site: records.Site, origin: str, *, now: datetime) -> None:
         noted.wrong.keep(site.id, count + 1)
     noted.origins.keep((site.id, origin, is_listed), value=True)
     add = _after_visit if is_listed else _wrongly_seen
+    if not _try(site.id, lambda setup: add(setup, origin, now)):
+        noted.origins.drop((site.id, origin, is_listed))
+
+
+def note_declared(site_id: str, page: DeclaredAddress, is_possible: Callable[[], bool]) -> None:
+    """Record that a page declared a canonical address, if the thread can move there."""
+    noted, key = _NOTED.get(), (site_id, page.old, page.new)
+    count = noted.declared_counts.get(site_id) or 0
+    if noted.declared.get(key) or count >= MOST_DECLARED:
+        return
+    noted.declared_counts.keep(site_id, count + 1)
+    noted.declared.keep(key, value=True)
+    if is_possible():
+        _try(site_id, lambda setup: _add_declared(setup, page))
+
+
+def _try(site_id: str, change: Callable[[SiteSetup], SiteSetup]) -> bool:
+    """Change a setup on behalf of a page view, and return whether this succeeded in time."""
     try:
         with connection.within(_PATIENCE):
-            _change(site.id, lambda setup: add(setup or SiteSetup(is_done=True), origin, now))
+            _change(site_id, lambda setup: change(setup or SiteSetup(is_done=True)))
     except errors.FlatthreadError:
-        noted.origins.drop((site.id, origin, is_listed))
-        _log.info("A page's origin was not noted.", exc_info=True)
+        _log.info("A page's address was not noted.", exc_info=True)
+        return False
+    return True
+
+
+def _add_declared(setup: SiteSetup, page: DeclaredAddress) -> SiteSetup:
+    key = page.old, page.new
+    others = (other for other in setup.declared if (other.old, other.new) != key)
+    return msgspec.structs.replace(setup, declared=(page, *others)[:MOST_DECLARED])
 
 
 def _after_visit(setup: SiteSetup, origin: str, now: datetime) -> SiteSetup:

@@ -1,6 +1,7 @@
 """The widget works on every kind of web page."""
 
 import urllib.parse
+from datetime import UTC, datetime
 
 import pytest
 from playwright import sync_api as playwright
@@ -9,6 +10,7 @@ from playwright.sync_api import expect
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import conversion
+from comments.transfer.moves import declared_moves
 from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import choose, comment
@@ -133,6 +135,29 @@ def test_pages_have_their_own_threads_by_canonical_url(
     expect(tab.page.locator(".ft-body")).to_have_text("on page one")
     tab.page.goto(other)
     expect(tab.page.get_by_text("No comments yet.")).to_be_visible()
+
+
+def test_a_page_with_a_new_canonical_address_keeps_its_comments(
+    server: str, website: Website, open_tab: OpenTab, open_store: connection.Store
+) -> None:
+    html = f'{script(server)}<div id="flatthread"></div>'
+    old = website.put("old", html)
+    page = open_tab(old).page
+    post(page, "before the move")
+    permalink = page.locator(".ft-comment").get_attribute("id")
+    website.put("old", f'<link rel="canonical" href="{website.origin}/new">{html}')
+    page.goto("about:blank")
+    page.goto(f"{old}#{permalink}")
+    expect(page.locator(".ft-body")).to_have_text("before the move")
+    page.goto("about:blank")
+    page.goto(f"{old}?utm_source=mail")
+    expect(page.locator(".ft-body")).to_have_text("before the move")
+    post(page, "after the move")
+    page.reload()
+    expect(page.locator(".ft-body")).to_have_count(2)
+    with open_store.context():
+        proposed = declared_moves.proposals(site_settings.get("demo"), datetime.now(UTC))
+    assert [move.url for move in proposed] == [f"{website.origin}/new"]
 
 
 def test_an_explicit_thread_id_overrides_the_url(

@@ -7,6 +7,7 @@ valid, and the body is JSON of the expected type. Read calls never create entiti
 
 import functools
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 import flask
@@ -22,6 +23,7 @@ from comments.posting import admission, cast_vote, new_comment, own_comment, pre
 from comments.reading import full_thread, listings, thread_pages
 from comments.sites import mail_server, site_settings
 from comments.threads import thread_aliases
+from comments.transfer.moves import declared_moves
 from comments.tree.counters import leaderboard, totals
 from comments.tree.lists import listed_comments, slugs
 from comments.web.api import comment_shapes, list_queries, moderation_calls
@@ -69,6 +71,8 @@ def list_comments(site_id: str) -> flask.Response:
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(comment_shapes.ListQuery, site)
     secret = context.settings().secret
+    if query.canonical and cors.is_on_own_page(site):
+        declared_moves.note(site, thread, query.canonical, now=datetime.now(UTC))
     if not isinstance(query.limit, int):
         list_queries.refuse_beside_all(query)
         name = records.ThreadName(site.id, thread)

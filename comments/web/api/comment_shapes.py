@@ -45,6 +45,8 @@ class ListQuery(parameters.Request, frozen=True):
     `around` and `slug` name a comment; the page that contains the comment is returned. `offset` is
     the number of comments before the page; `page` is the number of the page, counted from 1 in
     pages of `limit` comments.
+
+    `canonical` is the address that the page declares as its canonical one, if no thread has it.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
@@ -55,6 +57,7 @@ class ListQuery(parameters.Request, frozen=True):
     slug: parameters.Slug | msgspec.UnsetType = msgspec.UNSET
     page: PageNumber | msgspec.UnsetType = msgspec.UNSET
     offset: Offset | msgspec.UnsetType = msgspec.UNSET
+    canonical: parameters.Address | msgspec.UnsetType = msgspec.UNSET
 
 
 class RepliesQuery(parameters.Request, frozen=True):

@@ -83,6 +83,11 @@ def check(site: records.Site) -> None:
     flask.g.cors_origin = origin
 
 
+def is_on_own_page(site: records.Site) -> bool:
+    """Return whether a GET comes from a page of the site or, without an origin, of this service."""
+    return flask.request.headers.get("Origin") in {None, *site.origins}
+
+
 def is_test_page(site: records.Site, thread: str) -> bool:
     """Return whether a page on a local host names a thread of a website on public hosts.
 

@@ -18,16 +18,14 @@ export function placeOf(host, options) {
   /** @type {HTMLLinkElement | null} */
   const canonical = document.querySelector('link[rel~="canonical"][href]');
   const address = page ?? canonical?.href;
-  // Servers refuse long requests, and a long parameter cannot be part of a thread's id. The server
-  // ignores parameters that do not identify a page, and refuses U+FFFD in the others, so a cut
-  // parameter never names a different page.
-  const url = (address ?? location.href)
-    .split("#")[0]
-    .replace(/([?&][^&]{1200})[^&]{1800,}/g, "$1\ufffd");
+  const here = cut(location.href);
+  const url = address === undefined ? here : cut(address);
   return {
     site,
     spot: `${site}:${thread ?? url}`,
     query: thread ? { thread } : { page: url },
+    // The page's own address, if its canonical address is another page.
+    here: thread || page || pageOf(here) === pageOf(url) ? undefined : here,
     order: [storedOrder(), attributes.order].find((order) => ORDERS.includes(order)) ?? "",
     title: title.replace(/\s+/g, " ").slice(0, 300),
     // The query may identify the reader, so send it only if the page's URL names the thread. Then
@@ -36,6 +34,22 @@ export function placeOf(host, options) {
     categories: categories.split(",").filter((name) => name.trim()),
     account,
   };
+}
+
+/**
+ * Return an address without its fragment and without long parameters.
+ *
+ * Servers refuse long requests, and a long parameter cannot be part of a thread's id. The server
+ * ignores parameters that do not identify a page, and refuses U+FFFD in the others, so a cut
+ * parameter never names a different page.
+ */
+function cut(address) {
+  return address.split("#")[0].replace(/([?&][^&]{1200})[^&]{1800,}/g, "$1\ufffd");
+}
+
+/** Return an address without its scheme and query, which rarely tell pages apart. */
+function pageOf(address) {
+  return address.replace(/^\w+:|\?.*/g, "");
 }
 
 /** Tell whether the page embeds the widget in this element, and does not call `mount` itself. */

@@ -83,7 +83,7 @@ export class Thread {
   /** Load the first page, or the page with the comment that the URL names. */
   async open() {
     const wanted = wantedComment();
-    const first = api.contentOf(this.#first);
+    const first = this.#loadFirst(wanted);
     if (this.#place.account) {
       const entered = this.pages.attempt("sign-in", () => this.#signInByToken());
       await Promise.race([entered, first.catch(() => {})]); // comments never wait for a sign-in
@@ -100,6 +100,24 @@ export class Thread {
     const timer = setInterval(() => times.refresh(this.element), MINUTE);
     signal.addEventListener("abort", () => clearInterval(timer));
     if (this.options.live > 0) new Live(() => this.#poll(), this.options.live, signal);
+  }
+
+  /**
+   * Return the first page. If no comments are at the page's canonical address, but some are at its
+   * own address, the page has moved: show these, and tell the server the canonical address.
+   *
+   * @param {string | null} around
+   */
+  async #loadFirst(around) {
+    const first = api.contentOf(this.#first);
+    const { here, url } = this.#place;
+    if (!here || (await first.catch(() => null))?.total) return first;
+    const place = { ...this.#place, query: { page: here } };
+    const position = { canonical: url, ...(around && { around }) };
+    const page = await api.list(place, position).catch(() => null);
+    if (!page?.total) return first;
+    this.#place.query = place.query;
+    return page;
   }
 
   /** Arrange parts whose layout depends on sizes, and scroll to the comment that the URL names. */

@@ -13,7 +13,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.moderation import roles
 from comments.transfer.checking import page_mapping
-from comments.transfer.moves import move_journal, move_plan, thread_moves
+from comments.transfer.moves import declared_moves, move_journal, move_plan, thread_moves
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
 from comments.web.http.decode import forms, query_strings
@@ -88,6 +88,7 @@ def _page(
         sent=sent,
         plan=plan,
         most=_SHOWN,
+        proposals=declared_moves.proposals(visit.site, datetime.now(UTC)),
         moves=move_journal.of_site(visit.site.id),
         days=move_journal.TERM.days,
     )

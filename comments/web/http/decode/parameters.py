@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from comments import errors
+from comments.domain.ids import thread_ids
 from comments.reading import thread_pages
 from comments.web.http.decode import field_errors
 
@@ -42,6 +43,7 @@ IdOrSlug = Annotated[
     ),
 ]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
+Address = Annotated[str, msgspec.Meta(min_length=1, max_length=thread_ids.MAX_BYTES)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
 ALL = "all"
 LimitOrAll = Limit | Literal["all"]

@@ -1,0 +1,43 @@
+"""Propose moves of threads to the canonical addresses that their pages declare.
+
+A page that has moved often keeps its old address for a while and declares the new one
+(`<link rel="canonical">`). If no thread has the declared address, the widget shows the thread of
+the page's own address, and tells the service the declared one. Anybody can send any address, so a
+declaration changes nothing: it becomes a proposal for the site's owners, and only if both addresses
+are the site's, the thread exists and no thread has the new address. `site_setup` limits how many
+proposals a site stores and how often.
+"""
+
+from datetime import datetime
+
+from comments import errors
+from comments.domain import records
+from comments.domain.ids import thread_ids
+from comments.sites import site_setup
+from comments.threads import thread_info
+from comments.transfer.moves import move_plan
+
+
+def note(site: records.Site, thread: str, canonical: str, *, now: datetime) -> None:
+    """Record that the page of a stored thread declared a canonical address.
+
+    Raises:
+        errors.BadInput: `canonical` is not the address of a page.
+    """
+    try:
+        new = thread_ids.page_id(canonical, site)
+    except errors.BadInput as error:
+        raise error.about("canonical") from error
+    address = thread_info.address(canonical, site)
+    if address and new != thread:
+        page = site_setup.DeclaredAddress(thread, thread_ids.page_url(address, new, site), now)
+        site_setup.note_declared(site.id, page, lambda: bool(_plan(site, [page]).moves))
+
+
+def proposals(site: records.Site, now: datetime) -> tuple[move_plan.PlannedMove, ...]:
+    """Return the moves to recently declared addresses that are possible, newest first."""
+    return _plan(site, site_setup.get(site.id).declared_since(now)).moves
+
+
+def _plan(site: records.Site, pages: list[site_setup.DeclaredAddress]) -> move_plan.Plan:
+    return move_plan.of_list(site, [(page.old, page.new) for page in pages])

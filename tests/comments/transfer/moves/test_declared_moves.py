@@ -1,0 +1,105 @@
+"""Pages that declare a new canonical address propose a move, and nothing else."""
+
+from datetime import UTC, datetime, timedelta
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+
+from comments.domain import records
+from comments.sites import site_settings, site_setup
+from comments.store import connection
+from comments.store.memory import per_process
+from comments.transfer.moves import declared_moves
+from datastore_emulator import inprocess, testing
+from tests.support.people import account_holders
+from tests.support.people.api_requests import refused
+from tests.support.people.console_browser import Desk
+from tests.support.threads import sample_threads
+
+HOST = "localhost:8080"
+HOME = f"http://{HOST}"
+NEW = f"{HOME}/new"
+
+
+@pytest.fixture
+def client(client: FlaskClient, site: records.Site, open_store: connection.Store) -> FlaskClient:
+    with open_store.context():
+        for page in ("old", "taken"):
+            sample_threads.post(site, page, thread=f"{HOST}/{page}", url=f"{HOME}/{page}")
+    return client
+
+
+def view(client: FlaskClient, page: str, canonical: str, origin: str | None = HOME) -> None:
+    path, headers = "/api/v1/sites/demo/comments", {"Origin": origin} if origin else {}
+    query = {"page": f"{HOME}/{page}", "canonical": canonical}
+    assert client.get(path, query_string=query, headers=headers).status_code == 200
+
+
+def proposed(store: connection.Store, *, after: timedelta = timedelta(0)) -> list[tuple[str, str]]:
+    with store.context():
+        moves = declared_moves.proposals(site_settings.get("demo"), datetime.now(UTC) + after)
+    return [(move.old, move.url) for move in moves]
+
+
+def test_a_declared_address_is_proposed_in_the_console_for_a_week(
+    app: flask.Flask, client: FlaskClient, open_store: connection.Store
+) -> None:
+    view(client, "old", f"{NEW}?reset=secret#there")
+    assert proposed(open_store) == [(f"{HOST}/old", NEW)]
+    assert proposed(open_store, after=timedelta(days=8)) == []
+    with open_store.context():
+        account_holders.account("bob", account_holders.OWNER)
+        desk = Desk(app, "bob")
+    assert "Pages that say they have moved" in desk.page("/moves")
+    form = {"way": "page", "old": f"{HOST}/old", "new": NEW}
+    desk.settle("/moves", status=303, planned="1", **form)
+    assert "Pages that say they have moved" not in desk.page("/moves")
+    assert proposed(open_store) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "canonical", "origin"),
+    [
+        ("old", "https://elsewhere.example/new", HOME),
+        ("old", "http://localhost:808/new", HOME),
+        ("old", f"{HOME}/taken", HOME),
+        ("old", f"https://{HOST}/old/?x=1", HOME),
+        ("none", NEW, HOME),
+        ("old", NEW, "https://elsewhere.example"),
+        ("old", NEW, "null"),
+    ],
+)
+def test_no_other_declaration_is_proposed(
+    client: FlaskClient, open_store: connection.Store, page: str, canonical: str, origin: str
+) -> None:
+    view(client, page, canonical, origin)
+    assert proposed(open_store) == []
+
+
+def test_an_address_that_is_none_is_refused(client: FlaskClient) -> None:
+    query = {"page": NEW, "canonical": "mailto:ann@example.org"}
+    response = client.get("/api/v1/sites/demo/comments", query_string=query)
+    assert refused(response, 400, "canonical") == "not-a-url"
+
+
+@pytest.mark.embedded
+def test_invented_addresses_are_bounded_and_cost_no_writes_or_reads(
+    client: FlaskClient, store: connection.Store, engine: inprocess.Engine
+) -> None:
+    for number in range(site_setup.MOST_DECLARED + 5):
+        view(client, "old", f"{NEW}-{number}", None)
+    with store.context():
+        kept = site_setup.get("demo").declared
+    assert len(kept) == site_setup.MOST_DECLARED
+    assert proposed(store) == [(f"{HOST}/old", f"{NEW}-{site_setup.MOST_DECLARED - 1}")]
+    with testing.meter(engine) as plain:
+        view(client, "taken", f"{HOME}/taken")
+    with testing.meter(engine) as declaring:
+        view(client, "taken", f"{NEW}-more")
+    assert (declaring.reads, declaring.writes) <= (plain.reads, 0)
+    per_process.fresh_process(store)
+    view(client, "old", f"{NEW}-true")
+    assert proposed(store) == [(f"{HOST}/old", f"{NEW}-true")]
+    with store.context():
+        assert len(site_setup.get("demo").declared) == site_setup.MOST_DECLARED
