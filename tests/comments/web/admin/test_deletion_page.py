@@ -64,8 +64,8 @@ def test_an_owner_deletes_a_site_and_takes_it_back(
     [
         ({"site": "blog", "current": PASSWORD}, 400, "Type the short name exactly as it is: demo."),
         ({"site": "", "current": PASSWORD}, 400, "Type the short name exactly as it is: demo."),
-        ({"site": "demo", "current": "not this one"}, 403, "Name, password or code is wrong."),
-        ({"site": "demo"}, 403, "Name, password or code is wrong."),
+        ({"site": "demo", "current": "not this one"}, 403, "This is not your current password."),
+        ({"site": "demo"}, 403, "This is not your current password."),
     ],
 )
 def test_a_site_is_not_deleted_without_its_id_and_the_password(
