@@ -39,6 +39,7 @@ interface CommentData {
   html: string;
   created: string;
   edited: string | null;
+  edited_by?: "staff";
   score: number;
   replies: number;
   pinned?: boolean;

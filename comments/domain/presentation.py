@@ -9,7 +9,7 @@ place in the thread, which can change without the comment and are added to each 
 import enum
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -63,6 +63,8 @@ class PublicComment(msgspec.Struct, frozen=True):
     contains the positions in reading order of the first and the last comment of the subtree: the
     comment itself and its last descendant. docs/api.md says when these numbers are null or absent.
 
+    `edited_by` is "staff" if the last edit was by an owner or moderator, otherwise absent.
+
     `pinned` and the fields after it must stay the last fields, because `with_replies` appends them
     to a fragment.
     """
@@ -79,6 +81,7 @@ class PublicComment(msgspec.Struct, frozen=True):
     score: int
     status: Shown
     revision: int
+    edited_by: Literal["staff"] | msgspec.UnsetType = msgspec.UNSET
     pinned: bool = False
     replies: int | msgspec.UnsetType = msgspec.UNSET
     position: int | msgspec.UnsetType | None = msgspec.UNSET
@@ -262,6 +265,7 @@ def comment(
         score=0 if gone else record.score,
         status=Shown.REMOVED if gone else Shown.APPROVED,
         revision=record.revision,
+        edited_by="staff" if record.edited_by_staff and not gone else msgspec.UNSET,
         pinned=record.pinned and not gone,
         replies=replies,
     )

@@ -366,7 +366,8 @@ class Comment(msgspec.Struct, frozen=True):
     `changed` is the time of the last change that readers saw (a post, edit or retraction); None if
     readers never saw the comment. `text_revision` is the revision of the current text; later
     revisions changed only votes. `pinned` comments are marked as pinned for readers. `shape` is the
-    shape of the tree to which the comment's place belongs (`reshaping`).
+    shape of the tree to which the comment's place belongs (`reshaping`). `edited_by_staff` is true
+    if the last edit of the text was by an owner or moderator of the site.
     """
 
     id: str
@@ -394,6 +395,7 @@ class Comment(msgspec.Struct, frozen=True):
     text_revision: int = 1
     pinned: bool = False
     shape: int = 0
+    edited_by_staff: bool = False
 
     @property
     def is_tombstone(self) -> bool:
@@ -421,6 +423,7 @@ class MovedComment(msgspec.Struct, frozen=True):
     slugs: tuple[str, ...] = ()
     author: str | None = None
     is_staff: bool = False
+    edited_by_staff: bool = False
     rule: str = ""
     why: str = ""
     reasons: tuple[HoldReason, ...] = ()

@@ -1,4 +1,4 @@
-"""Moderate comments: approve, reject, mark as spam, hide, hold, restore, pin or unpin them.
+"""Moderate comments: decide about them, restore and pin them, and edit their texts.
 
 Each decision is one transaction. The caller must have checked that the actor is allowed to moderate
 the site.
@@ -19,6 +19,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.languages import error_texts
 from comments.domain.records import Ruling, Status, Verb
+from comments.domain.text import cleaning, imported_html, rendering, sanitizing
 from comments.events import audit_log, backlog
 from comments.moderation import reports
 from comments.moderation.classifiers import classifier_answers
@@ -28,6 +29,7 @@ from comments.tree import status_changes, values
 
 MOST_AT_ONCE = 100  # Maximum number of comments in one bulk decision.
 BY_MODERATOR = records.BY_MODERATOR
+EDIT = "edit"  # The verb of an edit in the audit log. It cannot be undone, because no text is kept.
 
 _STATUSES = {
     Verb.APPROVE: Status.APPROVED,
@@ -109,6 +111,43 @@ def decide_many(
     return _decide_each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
 
 
+def rewrite(  # noqa: PLR0913 - the comment, its text and the actor
+    site: str,
+    comment_id: str,
+    body: str,
+    actor: records.Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+    revision: int | None = None,
+) -> records.Comment:
+    """Replace a comment's text for its site's staff; readers see who edited it.
+
+    The status stays, and neither rules nor classifiers judge the text. The text has the markup of
+    the text that it replaces: HTML if that was imported as HTML, otherwise Markdown. See `decide`
+    for the other arguments.
+
+    Raises:
+        errors.NotFound: the comment does not exist on the site.
+        errors.Conflict: the comment was retracted.
+        errors.RevisionMismatch: the comment's text has changed.
+        errors.BadInput: the text is not valid, or the reason is too long or is not a single line.
+    """
+    text = _rendered_text(comment_id, cleaning.clean_body(body))
+    act = audit_log.Act(actor, EDIT, reason)
+    decision = status_changes.Decision(act, now, lambda case: _check_site(case, site), revision)
+
+    def step() -> values.ChangeResult:
+        change = status_changes.rewrite(comment_id, text, decision)
+        transactions.apply(*change.writes)
+        return change
+
+    change = transactions.transaction(step, line=comment_id)
+    backlog.tell(change.event)
+    backlog.note_erasure(records.ThreadName(site, change.comment.thread))
+    return change.comment
+
+
 def undo(
     site: str,
     entry_id: str,
@@ -124,11 +163,11 @@ def undo(
 
     Raises:
         errors.NotFound: the site's log does not contain the entry.
-        errors.Conflict: the comment's status has changed since, or the entry is not about a
-            comment.
+        errors.Conflict: the comment's status has changed since, or the entry is about an edit or
+            is not about a comment.
     """
     undone = audit_log.entry(site, entry_id)
-    if not comment_rows.is_comment_id(undone.subject):
+    if not comment_rows.is_comment_id(undone.subject) or undone.verb == EDIT:
         raise errors.Conflict("not-undoable")
     verb = _OPPOSITES.get(Verb(undone.verb), Verb.RESTORE)
 
@@ -228,6 +267,13 @@ def _apply(comment_id: str, verb: Verb, decision: status_changes.Decision) -> re
         note = backlog.note_changes if comment.status is Status.APPROVED else backlog.note_erasure
         note(name)
     return comment
+
+
+def _rendered_text(comment_id: str, body: str) -> values.RenderedText:
+    row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
+    if row is not None and row.renderer.partition("-")[0] == "html":
+        return values.RenderedText(body, imported_html.convert(body).html, sanitizing.SANITISER)
+    return values.RenderedText(body, rendering.render_markdown(body), rendering.RENDERER)
 
 
 def _act(actor: records.Actor, verb: Verb, reason: str, entry: str) -> audit_log.Act:

@@ -48,7 +48,7 @@ def edit(
         raise errors.Conflict("comment-removed")
     before = conversion.comment_state(row)
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
-    row.edited = now
+    row.edited, row.edited_by_staff = now, False
     if ruling is None or ruling.status == row.status:
         if ruling is not None and classifier_verdicts.awaited_classifiers(row.rule or ""):
             # Without the new ruling, a classifier's approval of the old text would publish the new
@@ -118,7 +118,7 @@ def erase_content(row: comment_rows.CommentRow) -> None:
     row.status = Status.RETRACTED.value
     row.body = row.html = row.renderer = ""
     row.author_name = row.author_website = row.author_email = row.author_id = ""
-    row.origin, row.by_staff = None, False
+    row.origin, row.by_staff, row.edited_by_staff = None, False, False
     row.came_from = ""
     row.rule = row.why = row.reasons = row.stood = row.stood_for = row.brought = ""
     row.judged, row.pinned = None, False

@@ -1,4 +1,4 @@
-"""Apply moderators' decisions about a comment: set its status, undo a decision, or pin it.
+"""Apply moderators' decisions about a comment: set its status, undo, pin it, or edit its text.
 
 The commit of a decision also writes an audit log entry. If a decision's transaction runs again, it
 recognizes its own commit by that entry. A retracted comment is never restored. Only a moderator's
@@ -18,7 +18,7 @@ from comments.store.models import comment_rows, conversion
 from comments.threads import naming
 from comments.threads.comment_flags import OWNER, touch
 from comments.tree.comment_writes import build_change, read_row
-from comments.tree.values import ChangeResult
+from comments.tree.values import ChangeResult, RenderedText
 from comments.tree.visibility import Changed, change_status, previous_ruling
 
 _PINNED = "pinned"
@@ -80,6 +80,29 @@ def restore(comment_id: str, decision: Decision) -> ChangeResult:
         others = change_status(row, previous_ruling(row), now=decision.now)
         row.stood = row.stood_for = ""
         return _decision_result(decision, [(before, row), *others], (before.status, row.status))
+
+    return _once(comment_id, decision, verb)
+
+
+def rewrite(comment_id: str, text: RenderedText, decision: Decision) -> ChangeResult:
+    """Replace a comment's text, and mark the comment as edited by staff. The status stays.
+
+    Raises:
+        errors.NotFound: the comment does not exist.
+        errors.Conflict: the comment was retracted.
+        errors.RevisionMismatch: the text has changed since the moderator saw it.
+    """
+
+    def verb(row: comment_rows.CommentRow) -> ChangeResult:
+        if row.body == text.body:
+            return ChangeResult(conversion.comment_record(row))
+        _check_revision(row, decision)
+        before = conversion.comment_state(row)
+        row.body, row.html, row.renderer = text.body, text.html, text.renderer
+        row.edited, row.edited_by_staff = decision.now, True
+        touch(row, was_listed=row.listed)
+        kind = outbox.EventKind.EDITED
+        return _decision_result(decision, [(before, row)], (row.status, row.status), kind)
 
     return _once(comment_id, decision, verb)
 
@@ -174,11 +197,14 @@ def _check_shown(row: comment_rows.CommentRow) -> None:
 
 
 def _decision_result(
-    decision: Decision, changed: list[Changed], said: tuple[str, str]
+    decision: Decision,
+    changed: list[Changed],
+    said: tuple[str, str],
+    kind: outbox.EventKind = outbox.EventKind.JUDGED,
 ) -> ChangeResult:
     """Build the change to the first row and the rows changed with it, and its audit log entry."""
     row, now = changed[0][1], decision.now
-    change = build_change(outbox.EventKind.JUDGED, changed, now=now)
+    change = build_change(kind, changed, now=now)
     note = audit_log.entry_writes(
         decision.act, row.site, row.key.id(), before=said[0], after=said[1], now=now
     )

@@ -6,7 +6,7 @@ line".
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -163,6 +163,20 @@ def _verb(verb: records.Verb) -> None:
 
 for _each in records.Verb:
     _verb(_each)
+
+
+@moderate.command("edit", console.SITE)
+@click.argument("comment_id", metavar="COMMENT")
+@click.argument("file", type=click.File(encoding="utf-8"))
+@_reason
+def _edit(site_id: str, comment_id: str, file: TextIO, reason: str) -> None:
+    """Replace a comment's text with the text in FILE; "-" reads standard input.
+
+    Readers see that a moderator edited the comment.
+    """
+    site, now = console.site(site_id).id, datetime.now(UTC)
+    decisions.rewrite(site, comment_id, file.read(), ACTOR, now=now, reason=reason)
+    click.echo(f"Saved the text of {comment_id}.")
 
 
 @moderate.command("ban", console.SITE)

@@ -95,6 +95,18 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST SITE/thread, POST SITE/author",
         ),
         OperationRow(
+            "Edit the text of a comment",
+            _MODERATOR,
+            "moderate edit",
+            "POST SITE/comments/<comment>/text",
+        ),
+        OperationRow(
+            "Reply to a comment",
+            _MODERATOR,
+            routes="POST SITE/comments/<comment>/reply",
+            reason="The reply has the name of the account that is signed in.",
+        ),
+        OperationRow(
             "Decide about all comments that match a filter, see how far it is, and stop or undo it",
             _MODERATOR,
             "moderate bulk, moderate bulk-list, moderate bulk-stop, moderate bulk-undo",

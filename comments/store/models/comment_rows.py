@@ -175,6 +175,7 @@ class CommentRow(schema.StoredRow):
     moved = schema.boolean(indexed=False, default=False)
     created = schema.time(required=True)
     edited = schema.time(indexed=False)
+    edited_by_staff = schema.boolean(indexed=False, default=False)
     changed = schema.time()
     text_revision = schema.integer(indexed=False)
     score = schema.integer(default=0, indexed=False)

@@ -147,6 +147,7 @@ def comment_record(row: CommentRow) -> records.Comment:
         text_revision=row.text_revision or row.revision,
         pinned=bool(row.pinned),
         shape=row.shape or 0,
+        edited_by_staff=bool(row.edited_by_staff),
     )
 
 
@@ -199,6 +200,7 @@ def comment_from_message(entity: Any) -> records.Comment:
         text_revision=values["text_revision"].integer_value or values["revision"].integer_value,
         pinned=values["pinned"].boolean_value,
         shape=values["shape"].integer_value,
+        edited_by_staff=values["edited_by_staff"].boolean_value,
     )
 
 

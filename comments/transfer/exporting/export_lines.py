@@ -181,6 +181,7 @@ class CommentLine(msgspec.Struct, frozen=True, tag="comment", tag_field="kind", 
     text: str = ""
     html: str = ""
     edited: datetime | None = None
+    edited_by_staff: bool = False
     up: Votes = 0
     down: Votes = 0
     votes: Mapping[str, Vote] = {}

@@ -217,6 +217,7 @@ class _Contents:
             text=row.body,
             html="" if renderer in _RENDERERS else row.html,
             edited=row.edited,
+            edited_by_staff=row.edited_by_staff,
             up=up,
             down=down,
             votes=dict(sorted(cast.items())),

@@ -133,7 +133,7 @@ def _omissions(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
                 bool(line.author.id),
             )
             yield "single votes, but their numbers are kept", len(line.votes)
-            yield "marks of staff", line.author.staff
+            yield "marks of staff", line.author.staff or line.edited_by_staff
             yield "decisions about comments, and their reasons", _is_decided(line)
             yield "ids in earlier systems", bool(line.source)
         case _:

@@ -131,6 +131,7 @@ class KeptFields:
             kept,
             author=author,
             is_staff=given.author.staff,
+            edited_by_staff=given.edited_by_staff,
             rule=self._text("rule", given.rule),
             why=self._text("why", given.why),
             reasons=self._reasons(given.reasons),

@@ -324,6 +324,7 @@ def _keep_comment(row: comment_rows.CommentRow, node: records.ImportedComment) -
     """Give a new comment the values that it had in an export of Flatthread."""
     kept = node.kept or records.MovedComment()
     row.source = kept.source or node.source
+    row.edited_by_staff = kept.edited_by_staff
     row.brought = kept.brought
     row.rule, row.why, row.reasons = kept.rule, kept.why, reasons.encode(kept.reasons)
     row.stood = "" if kept.stood is None else kept.stood.value

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import flask
 import grpc
 import pytest
 
@@ -13,6 +14,7 @@ from comments import errors
 from comments.domain import presentation, records
 from comments.domain.moderation.reasons import HoldReason
 from comments.domain.records import Ruling, Status, Verb
+from comments.domain.text import sanitizing
 from comments.events import audit_log, backlog, outbox, webhook_endpoints, webhooks
 from comments.moderation import decisions
 from comments.posting import own_comment
@@ -22,7 +24,7 @@ from comments.tree.lists import ordered_query
 from comments.upkeep.integrity import repair
 from tests.support import stored_state
 from tests.support.store_interceptors import TRANSIENT, Faults
-from tests.support.threads import sample_threads
+from tests.support.threads import raw_changes, sample_threads
 
 ADA = records.Actor("cli", "Ada")
 BEN = records.Actor("account:ben", "Ben")
@@ -337,6 +339,68 @@ def test_an_approval_races_with_the_authors_edit_and_approves_only_the_seen_text
                 assert approved.body == row.body
     with open_store.context():
         _assert_stored()
+
+
+def _rewrite(row: records.Comment, body: str, revision: int | None = None) -> records.Comment:
+    now = sample_threads.START + timedelta(hours=1)
+    return decisions.rewrite(
+        "demo", row.id, body, BEN, now=now, reason="a telephone number", revision=revision
+    )
+
+
+def test_readers_see_that_staff_edited_a_text_until_its_author_edits_it(
+    app: flask.Flask, tree_rows: dict[str, records.Comment]
+) -> None:
+    row = tree_rows["1.1"]
+    shown = _shown_to_readers(app, row)
+    assert "edited_by" not in shown
+    edited = _rewrite(row, "Call me at *…*", row.revision)
+    after = _shown_to_readers(app, row)
+    assert (after["edited_by"], after["html"]) == ("staff", "<p>Call me at <em>…</em></p>\n")
+    assert {name for name in shown if shown[name] != after[name]} == {"html", "edited", "revision"}
+    (entry,) = audit_log.log("demo", subject=row.id)
+    assert (entry.verb, entry.actor, entry.reason) == ("edit", BEN, "a telephone number")
+    with pytest.raises(errors.Conflict, match="not-undoable"):
+        decisions.undo("demo", entry.id, BEN, now=sample_threads.START)
+    with pytest.raises(errors.RevisionMismatch):
+        _rewrite(row, "again", row.revision)
+    assert _rewrite(row, "Call me at *…*").revision == edited.revision
+    own_comment.edit(
+        row.id, author_id=row.author.id, body="by me", revision=None,
+        settings=sample_threads.SETTINGS, now=sample_threads.START,
+    )  # fmt: skip
+    assert "edited_by" not in _shown_to_readers(app, row)
+    _rewrite(row, "by staff")
+    sample_threads.retract(row)
+    assert not decisions.case("demo", row.id).comment.edited_by_staff
+    with pytest.raises(errors.Conflict):
+        _rewrite(row, "of nobody")
+    with pytest.raises(errors.NotFound):
+        decisions.rewrite("other", tree_rows["1"].id, "x", BEN, now=sample_threads.START)
+    _assert_stored()
+
+
+@pytest.mark.parametrize("verb", [Verb.HOLD, Verb.REJECT, Verb.SPAM, Verb.HIDE])
+def test_an_edit_by_staff_keeps_the_status(
+    tree_rows: dict[str, records.Comment], verb: Verb
+) -> None:
+    status = _decide(tree_rows["1.1"], verb).status
+    edited = _rewrite(tree_rows["1.1"], "without the number")
+    assert (edited.status, edited.body) == (status, "without the number")
+    _assert_stored()
+
+
+def test_an_imported_html_text_stays_html_when_staff_edit_it(
+    tree_rows: dict[str, records.Comment],
+) -> None:
+    row = tree_rows["2.1"]
+    raw_changes.comment(row.id, renderer=sanitizing.SANITISER, body="<b>old</b>")
+    assert _rewrite(row, "<b>new</b> <script>x</script>*").html == "<b>new</b> *"
+
+
+def _shown_to_readers(app: flask.Flask, row: records.Comment) -> dict[str, Any]:
+    page = app.test_client().get("/api/v1/sites/demo/comments?thread=page").get_json()
+    return next(each for each in page["comments"] if each["id"] == row.id)
 
 
 @pytest.mark.slow

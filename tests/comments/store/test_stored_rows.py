@@ -76,7 +76,7 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
     stored = {
         "thread_id", "number", "child_count", "reply_to", "author_name",
         "author_website", "author_email", "body", "html", "renderer", "edited",
-        "score", "up", "down", "cast_up", "cast_down", "text_revision",
+        "edited_by_staff", "score", "up", "down", "cast_up", "cast_down", "text_revision",
         "fingerprint", "origin", "came_from", "by_staff", "source", "shelved", "rewrites", "moved",
         "categories", "shape",
         "rule", "why", "reasons", "stood", "stood_for", "judged", "pinned", "brought",

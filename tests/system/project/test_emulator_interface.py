@@ -19,6 +19,7 @@ INSIDE = {
     "tests/comments/conftest.py": "transactions.open_transactions",
     "tests/comments/transfer/test_personal_data_erased.py": "transactions.shared_lock_files",
     "tests/comments/posting/test_index_rows.py": "encoding.indexes",
+    "tests/comments/web/admin/test_site_pages_costs.py": "execution.lazy_indexes",
 }
 
 

@@ -16,8 +16,8 @@ TextLine = Annotated[str, msgspec.Meta(max_length=30_000)]
 Words = Annotated[str, msgspec.Meta(max_length=review_queue.LONGEST_TEXT)]
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The base of all queries.
+class CursorQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The base of queries for a page of a list.
 
     Unknown parameters are errors. `cursor` is empty for the first page.
     """
@@ -30,7 +30,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.cursor or None
 
 
-class ListingQuery(Query, frozen=True):
+class ListingQuery(CursorQuery, frozen=True):
     """A page of a list without filters."""
 
 

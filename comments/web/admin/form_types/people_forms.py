@@ -10,7 +10,7 @@ from comments.web.http.decode.parameters import Typed
 GrantedRole = Literal["moderator", "owner"]
 
 
-class AuthorQuery(form_fields.Query, frozen=True):
+class AuthorQuery(form_fields.CursorQuery, frozen=True):
     """An author on a site."""
 
     id: Typed = ""

@@ -10,7 +10,7 @@ from comments.web.admin.form_types import form_fields
 from comments.web.http.decode.parameters import Typed
 
 
-class ThreadsQuery(form_fields.Query, frozen=True):
+class ThreadsQuery(form_fields.CursorQuery, frozen=True):
     """The threads whose title or address contains a text; without a text, all threads.
 
     With the order "comments", the threads with the most comments, without a text.
@@ -20,7 +20,7 @@ class ThreadsQuery(form_fields.Query, frozen=True):
     order: Literal["activity", "comments"] = "activity"
 
 
-class AuditLogQuery(form_fields.Query, frozen=True):
+class AuditLogQuery(form_fields.CursorQuery, frozen=True):
     """A page of the audit log.
 
     If `subject` is set, the page lists only entries about that subject.
@@ -46,6 +46,21 @@ class ThreadForm(form_fields.SettingsForm, frozen=True):
     state: records.ThreadState
     policy: Literal["", "off", "first", "links", "all", "closed", "read-only"] | None = None
     reason: Typed = ""
+
+
+class CommentTextForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The new text of a comment. If `revision` is set, only a text of that revision is replaced."""
+
+    body: str
+    revision: Typed = ""
+    reason: Typed = ""
+
+
+class ReplyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A reply to a comment. `key` makes a form that is sent twice store one reply."""
+
+    body: str
+    key: Annotated[str, msgspec.Meta(min_length=16, max_length=64)]
 
 
 class StoredThreadQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,7 +127,7 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Typed
 
 
-class CounterQuery(form_fields.Query, frozen=True):
+class CounterQuery(form_fields.CursorQuery, frozen=True):
     """A page of the numbers of the counter `name`, or no numbers."""
 
     name: Typed = ""

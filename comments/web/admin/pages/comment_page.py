@@ -1,12 +1,19 @@
-"""The page of a comment: its ancestors, the reason for its status, and the decisions about it."""
+"""The page of a comment: its ancestors, the decisions about it, and forms to edit and answer it."""
+
+import secrets
+from datetime import UTC, datetime
 
 import flask
 
+from comments.domain import records
+from comments.domain.records import Status, Verb
 from comments.events import audit_log
 from comments.moderation import decisions, review_queue
+from comments.posting import admission, new_comment
 from comments.web.admin import comment_list, decision_forms, site_visit
-from comments.web.admin.form_types import form_fields
-from comments.web.http.decode import query_strings
+from comments.web.admin.form_types import form_fields, site_forms
+from comments.web.http import context
+from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("cases")
@@ -41,4 +48,50 @@ def show(site_id: str, comment_id: str) -> flask.Response:
         change=labels.change,
         report=report,
         bulk=decision_forms.BULK,
+        is_editable=comment.status is not Status.RETRACTED,
+        is_answerable=comment.status is Status.APPROVED,
+        key=secrets.token_hex(16),
     )
+
+
+@blueprint.post("/comments/<comment:comment_id>/text")
+def edit(site_id: str, comment_id: str) -> flask.Response:
+    """Replace the comment's text. Readers see that staff edited it."""
+    visit = site_visit.enter(site_id)
+    sent = forms.read(site_forms.CommentTextForm)
+    revision = form_fields.number("revision", sent.revision, digits=9) if sent.revision else None
+    decisions.rewrite(
+        visit.site.id,
+        comment_id,
+        sent.body,
+        visit.account.actor,
+        now=datetime.now(UTC),
+        reason=sent.reason.strip(),
+        revision=revision,
+    )
+    return site_visit.redirect_with_notice(visit, f"comments/{comment_id}", "saved")
+
+
+@blueprint.post("/comments/<comment:comment_id>/reply")
+def reply(site_id: str, comment_id: str) -> flask.Response:
+    """Publish a reply to the comment in the account's name, and show it."""
+    visit = site_visit.enter(site_id)
+    sent, account = forms.read(site_forms.ReplyForm), visit.account
+    answered = decisions.case(visit.site.id, comment_id).comment
+    made = admission.Submission(
+        thread=answered.thread,
+        parent=comment_id,
+        author=records.Author(account.name, id=account.author, is_staff=True),
+        body=sent.body,
+        key=sent.key,
+        since=account.created,
+    )
+    posted = new_comment.post(made, context.request_to(visit.site)).comment
+    if posted.status is Status.PENDING:  # The policy or a rule holds comments of moderators, too.
+        decisions.decide(
+            visit.site.id, posted.id, Verb.APPROVE, account.actor, now=datetime.now(UTC)
+        )
+    return site_visit.redirect_with_notice(visit, f"comments/{posted.id}", "saved")
+
+
+site_visit.show_again(blueprint, show)

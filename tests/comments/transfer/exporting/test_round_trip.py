@@ -59,6 +59,9 @@ def grown(store: connection.Store, folder: Path, seed: int, steps: int) -> flask
     for comment in comments[:6]:
         day.command("moderate", "pin", "demo", comment)
     day.command("moderate", "hide", "demo", *comments[1:9:4])
+    (folder / "text").write_text("Edited by *staff*.")
+    for comment in comments[::4]:
+        day.command("moderate", "edit", "demo", comment, str(folder / "text"))
     day.command("moderate", "ban", "demo", *comments[-1:])
     day.pass_by(steps // 2)
     return app
@@ -88,7 +91,17 @@ def test_a_moved_site_is_the_same(
     moved_and_compared(new_datastore, tmp_path, seed=1, steps=200)
     comments = site_exports.of_kind(tmp_path / "site.jsonl.gz", "comment")
     # The history has everything that an export has to keep.
-    for name in ("edited", "votes", "pinned", "rule", "stood", "judged", "reply_to", "page"):
+    for name in (
+        "edited",
+        "edited_by_staff",
+        "votes",
+        "pinned",
+        "rule",
+        "stood",
+        "judged",
+        "reply_to",
+        "page",
+    ):
         assert any(name in each for each in comments), name
     assert {each["status"] for each in comments} >= {"approved", "retracted", "hidden", "spam"}
     threads = site_exports.of_kind(tmp_path / "site.jsonl.gz", "thread")
@@ -118,7 +131,7 @@ def test_a_site_with_any_history_is_the_same_after_a_move(
     moved_and_compared(new_datastore, tmp_path_factory.mktemp("moved"), seed, steps)
 
 
-OTHERS = ("votes", "rule", "why", "reasons", "stood", "judged", "source")
+OTHERS = ("edited_by_staff", "votes", "rule", "why", "reasons", "stood", "judged", "source")
 
 
 @pytest.mark.slow

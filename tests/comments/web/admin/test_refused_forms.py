@@ -49,6 +49,9 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
     ("{desk}/bans?id=g:eve", {"act": "ban", "days": "x", "reason": "rude"}, "days"),
     ("{desk}/bans?id=g:eve", {"act": "ban", "network_days": "x", "days": "3"}, "network_days"),
     ("{desk}/bans?id=g:eve", {"act": "ban", "reason": LONG, "days": "3"}, "reason"),
+    ("{desk}/comments/{comment}/text", {"body": " ", "reason": "a number"}, "body"),
+    ("{desk}/comments/{comment}/text", {"body": "New", "reason": LONG}, "reason"),
+    ("{desk}/comments/{comment}/reply", {"body": " ", "key": KEY}, "body"),
     ("{desk}/thread/title?thread=page", {"title": "New", "url": "no address",
         "categories": ""}, "url"),
     ("{desk}/moves", {"way": "page", "old": "http:// a", "new": "/new"}, "old"),
@@ -147,7 +150,7 @@ def test_the_error_is_at_its_field_which_has_the_focus(
     form: tuple[str, dict[str, str], str],
 ) -> None:
     path, sent, wrong = form
-    sample_threads.post(site, "Hello", thread="page", author=EVE)
+    comment = sample_threads.post(site, "Hello", thread="page", author=EVE)
     site_settings.add(
         "blog", ["https://blog.example"], scheme=sample_threads.SETTINGS.scheme, now=now()
     )
@@ -158,7 +161,9 @@ def test_the_error_is_at_its_field_which_has_the_focus(
         owner = Desk(app, "ann")
     sent = {name: text.replace("{ann}", ann.id) for name, text in sent.items()}
     answer = owner.client.post(
-        path.replace("{desk}", DESK), data={"form": owner.token, **sent}, headers=OWN
+        path.replace("{desk}", DESK).replace("{comment}", comment.id),
+        data={"form": owner.token, **sent},
+        headers=OWN,
     )
     assert 400 <= answer.status_code < 500
     elements = html_reader.Elements(answer.text).elements
@@ -186,7 +191,9 @@ def test_every_form_of_the_console_is_listed(app: flask.Flask) -> None:
         if "POST" in (rule.methods or ()) and str(rule).startswith("/admin")
     }
     listed = {
-        path.partition("?")[0].replace("{desk}", "/admin/sites/<site:site_id>")
+        path.partition("?")[0]
+        .replace("{desk}", "/admin/sites/<site:site_id>")
+        .replace("{comment}", "<comment:comment_id>")
         for path, _, _ in FORMS
     }
     assert rules - listed - BUTTONS == set()

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -25,8 +26,6 @@ from comments.store import connection
 from comments.threads import thread_cache
 from datastore_emulator import inprocess, testing
 from datastore_emulator.execution import lazy_indexes
-from datastore_emulator.queries import query_plan
-from datastore_emulator.storage import row_reader
 from tests.conftest import ROOT
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, SECRET
@@ -113,7 +112,7 @@ def slow_kinds(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     kinds: set[str] = set()
     check = lazy_indexes.check
 
-    def note(plan: query_plan.QueryPlan, definitions: row_reader.Definitions) -> None:
+    def note(plan: Any, definitions: Any) -> None:
         indexes = [scan.index for branch in plan.branches for scan in branch.scans]
         kinds.update(
             index.kind for index in indexes if index and index.is_builtin and index.properties

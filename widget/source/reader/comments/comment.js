@@ -203,7 +203,7 @@ export class Comment {
   }
 
   #head(toName) {
-    const { author, id, created, edited, pinned } = this.data;
+    const { author, id, created, edited, edited_by: by, pinned } = this.data;
     const website = webUrl(author?.website);
     const name = el("bdi", {}, this.name);
     return el(
@@ -216,7 +216,7 @@ export class Comment {
       pinned ? el("span", { class: "ft-badge ft-pinned" }, icon("pin"), t("pinned")) : null,
       this.#repliedTo(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
-      edited ? el("span", { class: "ft-edited" }, t("edited")) : null,
+      edited ? el("span", { class: "ft-edited" }, by ? t("edited-by-staff") : t("edited")) : null,
       this.#thread.isNew(this) ? el("span", { class: "ft-badge ft-new" }, t("new")) : null,
       this.isPending ? el("span", { class: "ft-badge ft-pending" }, t("waiting")) : null,
       this.#toggle,
