@@ -9,9 +9,10 @@ The cost of every operation is bounded, regardless of the number of letters. Onl
 be revived or dropped; normal delivery handles all other letters.
 """
 
+import contextlib
 import functools
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import conversion, event_rows
 
 MOST_COUNTED = 1_000
+MOST_SETTLED = 500  # Maximum number of letters that one request revives or drops.
 PAGE = 50
 _LONGEST_ID = 1_000  # In characters; the store refuses longer key names.
 _KINDS = ("Event", "Message")
@@ -117,6 +119,16 @@ def drop(letter: str) -> None:
         errors.NotFound, errors.Conflict: see `revive`.
     """
     _settle(letter, _drop_writes)
+
+
+def settle_all(letters: Iterable[str], verb: Callable[[str], None]) -> int:
+    """Revive or drop dead letters, except those that are settled already; return their number."""
+    count = 0
+    for letter in letters:
+        with contextlib.suppress(errors.NotFound, errors.Conflict):
+            verb(letter)
+            count += 1
+    return count
 
 
 def dead_ids() -> Iterator[str]:

@@ -121,36 +121,31 @@ def _periodical(command: Callable[..., None]) -> Callable[..., None]:
 _most = click.option("--limit", type=click.IntRange(1, 1_000), default=20, help="Lines to show.")
 
 
-@stats.command("pages", console.SITE)
-@_periodical
-@_most
-def _busiest_pages(
-    site_id: str,
-    since: datetime | None,
-    until: datetime | None,
-    form: tables.TableFormat,
-    limit: int,
-) -> None:
-    """Show the pages with the most comments, of all time or in a period."""
-    site, period = console.site(site_id).id, _period(since, until)
-    lines = periods.busiest(site, period, limit=limit).pages
-    _print(periods.BusyPage, lambda _: statistics.ReportPage(lines, None), form)
+def _add_ranking(subject: str) -> None:
+    """Add the command that lists the busiest "pages" or "people"."""
+    summary = f"Show the {subject} with the most comments, of all time or in a period."
+
+    @stats.command(subject, console.SITE, summary=summary)
+    @_periodical
+    @_most
+    def _busiest(
+        site_id: str,
+        since: datetime | None,
+        until: datetime | None,
+        form: tables.TableFormat,
+        limit: int,
+    ) -> None:
+        busiest = periods.busiest(console.site(site_id).id, _period(since, until), limit=limit)
+        kind, lines = (
+            (periods.BusyPage, busiest.pages)
+            if subject == "pages"
+            else (periods.BusyPerson, busiest.people)
+        )
+        _print(kind, lambda _: statistics.ReportPage(lines, None), form)
 
 
-@stats.command("people", console.SITE)
-@_periodical
-@_most
-def _busiest_people(
-    site_id: str,
-    since: datetime | None,
-    until: datetime | None,
-    form: tables.TableFormat,
-    limit: int,
-) -> None:
-    """Show the people with the most comments, of all time or in a period."""
-    site, period = console.site(site_id).id, _period(since, until)
-    lines = periods.busiest(site, period, limit=limit).people
-    _print(periods.BusyPerson, lambda _: statistics.ReportPage(lines, None), form)
+_add_ranking("pages")
+_add_ranking("people")
 
 
 @stats.command("hours", console.SITE)

@@ -3,13 +3,11 @@
 A secret is shown once, by the command that creates it.
 """
 
-import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import click
 
-from comments import errors
 from comments.cli import console
 from comments.domain import outcomes
 from comments.domain.text.shown_values import quantity
@@ -209,9 +207,4 @@ def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) ->
     if letter_id is not None:
         verb(letter_id)
         return 1
-    count = 0
-    for dead_id in dead_letters.dead_ids():
-        with contextlib.suppress(errors.NotFound, errors.Conflict):  # Already settled.
-            verb(dead_id)
-            count += 1
-    return count
+    return dead_letters.settle_all(dead_letters.dead_ids(), verb)

@@ -331,7 +331,7 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
         ),
         OperationRow("Add a webhook or a chat", _SITE, "webhook add", "POST SITE/connections"),
         OperationRow(
-            "Test, enable or remove a webhook, or change its secret",
+            "Test, enable or remove a webhook, change its secret, or resend its failed messages",
             _SITE,
             "webhook test, webhook on, webhook rotate, webhook remove",
             "POST SITE/connections/change",
@@ -411,7 +411,7 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "GET health",
         ),
         OperationRow(
-            "Retry or discard a dead letter",
+            "Retry or discard a dead letter, or all of them",
             _SERVICE,
             "delivery revive, delivery drop",
             "POST health/letters",

@@ -80,15 +80,12 @@ def test_the_four_ways_show_what_the_table_says(page: dict[str, Any]) -> None:
     assert "the right answer, which is Ben and Cleo" in TEXT
 
 
-class Processes:
-    """The writers and compactions of one list, and the ids that it must contain."""
+class Writers:
+    """The writers of one list, and the ids that it must contain."""
 
     def __init__(self, page: dict[str, Any]) -> None:
         self.page = page
-        self.store = page["store"] = page["Store"](BEGINNING)
         self.expected = {"ann", "ben", "cleo"}
-        self._asleep: list[tuple[int, str]] = []
-        self._compactions: dict[int, Iterator[str]] = {}
         self._made = itertools.count()
 
     def join(self, number: int) -> None:
@@ -98,6 +95,16 @@ class Processes:
     def leave(self, number: int) -> None:
         self.page["add"](f"-{NAMES[number]}")
         self.expected.discard(NAMES[number])
+
+
+class Processes(Writers):
+    """The writers and compactions of one list."""
+
+    def __init__(self, page: dict[str, Any]) -> None:
+        super().__init__(page)
+        self.store = page["store"] = page["Store"](BEGINNING)
+        self._asleep: list[tuple[int, str]] = []
+        self._compactions: dict[int, Iterator[str]] = {}
 
     def sleep(self, _number: int) -> None:
         """Let a writer read the pointer and then do nothing."""
@@ -143,26 +150,16 @@ def test_compactions_slow_writers_and_crashes_lose_nothing(
     assert set(processes.store) <= {"pointer", base, f"marks {merged}", f"marks {opened}"}
 
 
-class MarkerProcesses:
+class MarkerProcesses(Writers):
     """The writers of a list whose inactive value has a marker, and its only compaction."""
 
     def __init__(self, page: dict[str, Any]) -> None:
-        self.page = page
+        super().__init__(page)
         self.store = page["store"] = page["PrependStore"](a="+ann +ben +cleo ", b="^")
-        self.expected = {"ann", "ben", "cleo"}
         self.appended: set[str] = set()
         self._asleep: list[tuple[str, str]] = []
         self._checking: list[tuple[str, str]] = []
         self._compaction: Iterator[str] = iter(())
-        self._made = itertools.count()
-
-    def join(self, number: int) -> None:
-        self.page["add"](f"+{NAMES[number]}")
-        self.expected.add(NAMES[number])
-
-    def leave(self, number: int) -> None:
-        self.page["add"](f"-{NAMES[number]}")
-        self.expected.discard(NAMES[number])
 
     def sleep(self, _number: int) -> None:
         """Let a writer choose a list and then do nothing."""

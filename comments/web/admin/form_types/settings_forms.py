@@ -92,7 +92,10 @@ class WebhookForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WebhookChangeForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A change of a webhook. Only "resend" and "discard" need `letter`, the id of a message."""
 
-    act: Literal["test", "enable", "rotate", "replace", "remove", "resend", "discard"]
+    act: Literal[
+        "test", "enable", "rotate", "replace", "remove",
+        "resend", "discard", "resend-all", "discard-all",
+    ]  # fmt: skip
     id: Typed
     letter: Typed | None = None
     reason: Typed = ""

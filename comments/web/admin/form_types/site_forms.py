@@ -121,10 +121,10 @@ class UndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A decision about a dead letter."""
+    """A decision about a dead letter, or about all of them, without `id`."""
 
-    act: Literal["revive", "drop"]
-    id: Typed
+    act: Literal["revive", "drop", "revive-all", "drop-all"]
+    id: Typed | None = None
 
 
 class CounterQuery(form_fields.CursorQuery, frozen=True):

@@ -4,6 +4,8 @@ The operations are those of the command `webhook`. A secret is shown once, in th
 request that created it.
 """
 
+import functools
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import flask
@@ -11,7 +13,13 @@ import flask
 from comments import errors
 from comments.domain import outcomes
 from comments.domain.moderation import roles
-from comments.events import dead_letters, message_sender, webhook_endpoints, webhooks
+from comments.events import (
+    dead_letters,
+    message_queue,
+    message_sender,
+    webhook_endpoints,
+    webhooks,
+)
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, settings_forms
 from comments.web.http.decode import forms, query_strings
@@ -76,6 +84,9 @@ def change(site_id: str) -> flask.Response:
     elif sent.act in {"rotate", "replace"}:
         made, keeps_old = webhook_endpoints.new_secret(), sent.act == "rotate"
         webhook_endpoints.rotate(site, hook.id, made, keeps_old=keeps_old, noted=noted)
+    elif sent.act.endswith("-all"):
+        count = _settle_all(site, hook.id, sent.act, now)
+        return _page(visit, said=labels.text(f"admin.hooks-settled-{sent.act}", count=count))
     else:
         _settle(site, hook.id, sent.act, form_fields.require("letter", sent.letter), now)
     return _page(visit, said=labels.text(f"admin.hooks-did-{sent.act}"), made=made)
@@ -92,10 +103,18 @@ def _settle(site: str, name: str, act: str, letter: str, now: datetime) -> None:
     # Owners of one site must not decide about the messages of another.
     if dead_letters.show(letter).what != webhook_endpoints.queue(site, name):
         raise errors.NotFound("letter", letter)
-    if act == "resend":
-        dead_letters.revive(letter, now=now)
-    else:
-        dead_letters.drop(letter)
+    _verb(act, now)(letter)
+
+
+def _settle_all(site: str, name: str, act: str, now: datetime) -> int:
+    queue = webhook_endpoints.queue(site, name)
+    ids = message_queue.dead_ids(queue, dead_letters.MOST_SETTLED)
+    return dead_letters.settle_all(ids, _verb(act, now))
+
+
+def _verb(act: str, now: datetime) -> Callable[[str], None]:
+    is_resend = act.startswith("resend")
+    return functools.partial(dead_letters.revive, now=now) if is_resend else dead_letters.drop
 
 
 def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Response:

@@ -4,6 +4,8 @@ The page shows the findings of `doctor`. Only after a click does it ask the mail
 PUBLIC_URL, because these may be slow to answer.
 """
 
+import functools
+import itertools
 from datetime import UTC, datetime
 
 import flask
@@ -81,11 +83,14 @@ def _age(seconds: int) -> str:
 
 @blueprint.post("/letters")
 def settle() -> flask.Response:
-    """Retry or discard a dead letter."""
+    """Retry or discard a dead letter, or up to `dead_letters.MOST_SETTLED` of them."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
     sent = forms.read(site_forms.DeadLetterForm)
-    if sent.act == "revive":
-        dead_letters.revive(sent.id, now=datetime.now(UTC))
+    revive = functools.partial(dead_letters.revive, now=datetime.now(UTC))
+    verb = revive if sent.act.startswith("revive") else dead_letters.drop
+    if sent.act.endswith("-all"):
+        ids = itertools.islice(dead_letters.dead_ids(), dead_letters.MOST_SETTLED)
+        dead_letters.settle_all(ids, verb)
     else:
-        dead_letters.drop(sent.id)
+        verb(form_fields.require("id", sent.id))
     return signed_in.redirect_to("admin/health")

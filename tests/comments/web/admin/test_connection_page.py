@@ -136,6 +136,31 @@ def test_a_failed_message_is_discarded_and_one_of_another_site_is_not(
     assert dead_letters.dead().letters == ()
 
 
+def test_all_failed_messages_of_a_webhook_are_resent_or_discarded(
+    owner: Desk, site: records.Site, told: loopback_servers.Receiver, at: webhook_site.Time
+) -> None:
+    name, other = _add(owner, told.url), _add(owner, f"{told.url}2")
+    told.status = 410
+    for _ in range(2):
+        webhook_site.post(site)
+        message_sender.serve(at)
+        _change(owner, "enable", name)
+        _change(owner, "enable", other)
+    assert len(dead_letters.dead().letters) == 4
+    page = owner.page("/connections")
+    assert "Discard all" in page
+    assert html_validator.complaints([page]) == [[]]
+    assert "2 messages will be sent again" in _change(owner, "resend-all", name)
+    assert {each.what.endswith(other) for each in dead_letters.dead().letters} == {True}
+    assert "2 messages discarded." in _change(owner, "discard-all", other)
+    assert dead_letters.dead().letters == ()
+    assert "0 messages discarded." in _change(owner, "discard-all", name)
+    told.status = 200
+    at.now = datetime.now(UTC)
+    message_sender.serve(at)
+    assert len(told.ids) == 2 * 2 + 2
+
+
 def test_a_removed_webhook_is_gone(owner: Desk, told: loopback_servers.Receiver) -> None:
     name = _add(owner, told.url)
     assert "Webhook removed." in _change(owner, "remove", name)

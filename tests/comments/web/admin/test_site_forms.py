@@ -466,12 +466,37 @@ def test_dead_letters_are_shown_to_owners_of_the_service_and_resolved(
     assert not dead_letters.show(events[0]).is_dead
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[1], status=404)
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=409)
+    owner.settle("/letters", desk="/admin/health", act="drop", status=400)
     account_holders.account(
         "cat", account_holders.roles.Grant(account_holders.roles.Role.OWNER, "demo")
     )
     for other in (desk, Desk(app, "cat")):
         assert other.client.get("/admin/health").status_code == 403
         other.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=403)
+
+
+def test_owners_of_the_service_retry_or_discard_all_dead_letters(
+    owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [sample_threads.post(site, f"text {number}") for number in range(3)]
+    events = [outbox.event_id(row.id, row.revision) for row in rows]
+
+    def fail_all() -> None:
+        for event in events:
+            while not dead_letters.show(event).is_dead:
+                _fail(event)
+
+    fail_all()
+    assert "Try all again" in owner.client.get("/admin/health").text
+    owner.settle("/letters", desk="/admin/health", act="revive-all")
+    assert dead_letters.dead().letters == ()
+    fail_all()
+    monkeypatch.setattr(dead_letters, "MOST_SETTLED", 2)
+    owner.settle("/letters", desk="/admin/health", act="drop-all")
+    assert len(dead_letters.dead().letters) == 1
+    owner.settle("/letters", desk="/admin/health", act="drop-all")
+    assert dead_letters.dead().letters == ()
+    assert "Try all again" not in owner.client.get("/admin/health").text
 
 
 def test_the_status_page_shows_the_findings_of_doctor(
