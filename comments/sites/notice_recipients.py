@@ -2,7 +2,7 @@
 
 A digest is planned in one transaction, which writes the mail event and moves the end of the
 recipient's last digest. A process that is killed therefore neither loses nor repeats a digest. The
-id of the event names the recipient and the day, so the mails of a repeated event have one
+id of the event names the recipient and the minute, so the mails of a repeated event have one
 `Message-ID`.
 """
 
@@ -30,6 +30,7 @@ def choose(
     choice: NoticeChoice,
     *,
     hour: int = staff_notices.FIRST_HOUR,
+    zone: str = staff_notices.NO_ZONE,
     noted: audit_log.Noted,
 ) -> None:
     """Set which mail an account (by its author id) or an address gets about a site's comments.
@@ -38,12 +39,11 @@ def choose(
 
     Raises:
         errors.NotFound: the site does not exist.
-        errors.BadInput: the address or the hour is invalid, or the site has too many recipients.
+        errors.BadInput: the address, hour or zone is invalid, or the site has too many recipients.
     """
     if "@" in who:
         who = _checked_address(who)
-    if not 0 <= hour <= staff_notices.LAST_HOUR:
-        raise errors.BadInput("hour", "out-of-range", minimum=0, maximum=staff_notices.LAST_HOUR)
+    _check_time(hour, zone)
 
     def body() -> None:
         row = reads.get(comment_rows.site_key(site_id)) if site_id else None
@@ -53,7 +53,7 @@ def choose(
             return
         known = {recipient.who: recipient for recipient in conversion.site_record(row).recipients}
         before = known.pop(who, None)
-        after = _new_choice(before, StaffRecipient(who, choice, hour), noted.now)
+        after = _new_choice(before, StaffRecipient(who, choice, hour, zone=zone), noted.now)
         if after == before:
             return
         known |= {} if after is None else {who: after}
@@ -81,6 +81,13 @@ def _new_choice(
     return msgspec.structs.replace(wanted, since=since)
 
 
+def _check_time(hour: int, zone: str) -> None:
+    if not 0 <= hour <= staff_notices.LAST_HOUR:
+        raise errors.BadInput("hour", "out-of-range", minimum=0, maximum=staff_notices.LAST_HOUR)
+    if zone not in staff_notices.zones():
+        raise errors.BadInput("zone", "unknown-value", allowed="names such as Europe/Berlin, UTC")
+
+
 def _checked_address(address: str) -> str:
     try:
         return mail_addresses.check(address)
@@ -106,7 +113,7 @@ def _plan(site: str, now: datetime) -> list[str]:
         end = recipient.due_end(now)
         if end is not None and recipient.since is not None:
             job = mail_jobs.DigestMail(site, recipient.mark, recipient.since, end)
-            name = outbox.mail_id(mail_jobs.tag(job), site, recipient.mark, f"{end:%Y%m%d%H}")
+            name = outbox.mail_id(mail_jobs.tag(job), site, recipient.mark, f"{end:%Y%m%d%H%M}")
             detail = mail_jobs.encode(job)
             events.append(outbox.follow(outbox.EventKind.MAIL, name, detail, due=now))
             known[recipient.who] = msgspec.structs.replace(recipient, since=end)

@@ -489,3 +489,21 @@ def ban(page: playwright.Page) -> None:
     page.get_by_label("Hide existing comments").check()
     page.get_by_role("button", name="Ban author").click()
     expect(page.get_by_text("Banned", exact=True)).to_be_visible()
+
+
+def test_the_time_zone_of_the_browser_is_only_proposed(
+    server: str, open_tab: OpenTab, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        account_holders.account("bob", moderator(), mail="bob@example.org")
+    page = open_tab(f"{server}/admin/sign-in", timezone_id="Asia/Tokyo").page
+    sign_in(page, server)
+    page.goto(f"{server}/admin/sites/demo/notifications")
+    zone, save = page.get_by_label("Time zone"), page.get_by_role("button", name="Save")
+    expect(zone).to_have_value("Asia/Tokyo")
+    zone.fill("Europe/Paris")
+    page.get_by_label("Mail to Bob about").select_option("Daily summary")
+    save.click()
+    expect(page).to_have_url(re.compile("#saved$"))
+    page.reload()
+    expect(zone).to_have_value("Europe/Paris")

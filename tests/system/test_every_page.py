@@ -42,7 +42,7 @@ OF_LINKS = {"url", "page", "thread", "from", "next", "token"}
 OURS = (
     "icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "console.js",
     "check-pages.js", "link-key.js",
-    "upload.js", "copy.js", "events.js", "passkeys.js",
+    "upload.js", "copy.js", "events.js", "passkeys.js", "time-zone.js",
 )  # fmt: skip
 READING = [row for row in ROWS if row.method == "GET"]
 LEADING = ("href", "src", "action", "formaction", "content", "data")

@@ -22,10 +22,10 @@ _CHOICES = click.Choice(["each", "held", "daily", "none"])
 
 @notification.command("list", console.SITE)
 def _list(site_id: str) -> None:
-    """List who gets mail, one per line: what they get, the hour (UTC) of a digest, and who."""
+    """List who gets mail, one per line: what they get, the hour of a digest, and who."""
     for recipient in console.site(site_id).recipients:
         is_daily = recipient.choice is staff_notices.NoticeChoice.DAILY
-        hour = f"{recipient.hour:02}:00" if is_daily else "-"
+        hour = f"{recipient.hour:02}:00 {recipient.zone}" if is_daily else "-"
         click.echo(f"{recipient.choice}\t{hour}\t{_name(recipient.who)}")
 
 
@@ -38,10 +38,17 @@ def _name(who: str) -> str:
 @click.argument("who", metavar="NAME|ADDRESS")
 @click.argument("choice", type=_CHOICES)
 @click.option(
-    "--hour", type=int, default=staff_notices.FIRST_HOUR, show_default=True,
-    help="Hour (UTC) of the daily digest.",
+    "--hour",
+    type=int,
+    default=staff_notices.FIRST_HOUR,
+    show_default=True,
+    help="Hour of the daily digest.",
+)
+@click.option(
+    "--zone", default=staff_notices.NO_ZONE, show_default=True,
+    help="Time zone of the hour, such as Europe/Berlin.",
 )  # fmt: skip
-def _set(site_id: str, who: str, choice: str, hour: int) -> None:
+def _set(site_id: str, who: str, choice: str, hour: int, zone: str) -> None:
     """Set what an account, by its sign-in name, or another address gets mail about.
 
     `each` is every new comment, `held` only comments that wait for approval, `daily` a digest of
@@ -50,7 +57,7 @@ def _set(site_id: str, who: str, choice: str, hour: int) -> None:
     noted = audit_log.Noted(audit_log.Act(moderation_commands.ACTOR, "set-site"), datetime.now(UTC))
     wanted = staff_notices.NoticeChoice(choice)
     recipient = _recipient(site_id, who)
-    notice_recipients.choose(site_id, recipient, wanted, hour=hour, noted=noted)
+    notice_recipients.choose(site_id, recipient, wanted, hour=hour, zone=zone, noted=noted)
     click.echo(f"{who} gets {choice} on {site_id}. {console.applies()}")
 
 

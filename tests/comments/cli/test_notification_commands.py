@@ -31,9 +31,9 @@ def mod(open_store: connection.Store, site: records.Site) -> accounts.Account:
 
 
 def test_the_commands_set_and_list_who_gets_what(run: Run, mod: accounts.Account) -> None:
-    assert run("set", "demo", "mod", "daily", "--hour", "21").exit_code == 0
+    assert run("set", "demo", "mod", "daily", "--hour", "21", "--zone", "Asia/Tokyo").exit_code == 0
     assert run("set", "demo", "old@example.org", "held").exit_code == 0
-    listed = "held\t-\told@example.org\ndaily\t21:00\tmod\n"
+    listed = "held\t-\told@example.org\ndaily\t21:00 Asia/Tokyo\tmod\n"
     assert run("list", "demo").output == listed
     # The address of an account stands for the account.
     assert run("set", "demo", "mod@example.org", "none").exit_code == 0
@@ -46,6 +46,7 @@ def test_the_commands_set_and_list_who_gets_what(run: Run, mod: accounts.Account
         (("set", "demo", "nobody", "each"), "nobody"),
         (("set", "demo", "ann", "each"), "ann has no address."),
         (("set", "demo", "mod", "daily", "--hour", "24"), "between 0 and 23"),
+        (("set", "demo", "mod", "daily", "--zone", "Mars/Base"), "zone must be one of"),
         (("set", "demo", "a b@x", "each"), "address"),
         (("set", "none", "mod", "each"), "none"),
         (("test", "demo", "a b@x"), "address"),

@@ -27,9 +27,9 @@ ADA = records.Actor("cli", "Ada")
 MORNING = START.replace(hour=8, minute=0, second=0, microsecond=0) + timedelta(days=2)
 
 
-def choose(who: str, choice: NoticeChoice, hour: int = 8) -> None:
+def choose(who: str, choice: NoticeChoice, hour: int = 8, zone: str = "UTC") -> None:
     noted = audit_log.Noted(audit_log.Act(ADA, "set-site"), START - timedelta(hours=1))
-    notice_recipients.choose("demo", who, choice, hour=hour, noted=noted)
+    notice_recipients.choose("demo", who, choice, hour=hour, zone=zone, noted=noted)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_click_in_each_mail_unsubscribes(mailer: MailService, mod: accounts.Ac
 
 
 def test_a_digest_lists_the_new_comments_once(mailer: MailService, mod: accounts.Account) -> None:
-    choose(mod.author, NoticeChoice.DAILY)
+    choose(mod.author, NoticeChoice.DAILY, 10, "Europe/Athens")
     mailer.say("news")
     hold(mailer, "to decide")
     mailer.now = MORNING - timedelta(minutes=1)

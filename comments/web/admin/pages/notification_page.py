@@ -31,6 +31,7 @@ class NoticeForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     choice: NoticeChoice
     hour: Typed = str(staff_notices.FIRST_HOUR)
+    zone: Typed = staff_notices.NO_ZONE
     who: Typed = ""
     email: Typed = ""
 
@@ -47,6 +48,7 @@ class StaffRow(NamedTuple):
     has_address: bool
     choice: NoticeChoice
     hour: int
+    zone: str
 
 
 @blueprint.get("/notifications")
@@ -71,7 +73,9 @@ def choose(site_id: str) -> flask.Response:
     if "@" not in who:
         _check_account(who, visit.site.id)
     noted = site_visit.audit_entry(visit, "")
-    notice_recipients.choose(visit.site.id, who, sent.choice, hour=hour, noted=noted)
+    notice_recipients.choose(
+        visit.site.id, who, sent.choice, hour=hour, zone=sent.zone.strip(), noted=noted
+    )
     return site_visit.redirect_with_notice(visit, "notifications", "saved")
 
 
@@ -115,7 +119,8 @@ def _page(visit: site_visit.Visit, said: str = "") -> flask.Response:
         sends_mail=mail_server.sends_mail_of(visit.site, site_visit.settings()),
         choices_of_notices=list(NoticeChoice),
         hours=[(hour, f"{hour:02}:00") for hour in range(staff_notices.LAST_HOUR + 1)],
-        first_hour=staff_notices.FIRST_HOUR,
+        zones=sorted(staff_notices.zones()),
+        new=StaffRecipient("", NoticeChoice.HELD),
         said=said,
     )
 
@@ -128,7 +133,7 @@ def _other_rows(visit: site_visit.Visit, known: dict[str, StaffRecipient]) -> li
         if account.id != visit.account.id and account.may(roles.Right.MODERATE, visit.site.id)
     ]
     return rows + [
-        StaffRow(recipient.who, recipient.who, True, recipient.choice, recipient.hour)  # noqa: FBT003 - it is one
+        _row(recipient, recipient.who, has_address=True)
         for recipient in known.values()
         if recipient.is_address
     ]
@@ -137,7 +142,12 @@ def _other_rows(visit: site_visit.Visit, known: dict[str, StaffRecipient]) -> li
 def _account_row(account: accounts.Account, known: dict[str, StaffRecipient]) -> StaffRow:
     none = StaffRecipient(account.author, NoticeChoice.NONE)
     choice = known.get(account.author, none)
-    return StaffRow(account.author, account.name, bool(account.address), choice.choice, choice.hour)
+    return _row(choice, account.name, has_address=bool(account.address))
+
+
+def _row(recipient: StaffRecipient, name: str, *, has_address: bool) -> StaffRow:
+    choice, hour, zone = recipient.choice, recipient.hour, recipient.zone
+    return StaffRow(recipient.who, name, has_address, choice, hour, zone)
 
 
 site_visit.show_again(blueprint, show)

@@ -42,16 +42,20 @@ def chief(open_store: connection.Store, mod: accounts.Account, box: Box) -> Desk
     return _enter(open_store, box, "chief")
 
 
-def _stored() -> dict[str, tuple[NoticeChoice, int]]:
+def _stored() -> dict[str, tuple[NoticeChoice, int, str]]:
     site_settings.COPIES.get().drop("demo")
-    return {each.who: (each.choice, each.hour) for each in site_settings.get("demo").recipients}
+    recipients = site_settings.get("demo").recipients
+    return {each.who: (each.choice, each.hour, each.zone) for each in recipients}
 
 
 def test_a_moderator_chooses_for_themselves_only(moderator: Desk, mod: accounts.Account) -> None:
     assert MOD in moderator.page("/notifications")
     assert "For others" not in moderator.page("/notifications")
-    moderator.settle("/notifications", who=mod.author, choice="daily", hour="23")
-    assert _stored() == {mod.author: (NoticeChoice.DAILY, 23)}
+    moderator.settle(
+        "/notifications", who=mod.author, choice="daily", hour="23", zone=" Asia/Tokyo "
+    )
+    assert _stored() == {mod.author: (NoticeChoice.DAILY, 23, "Asia/Tokyo")}
+    assert 'value="Asia/Tokyo">' in moderator.page("/notifications")
     (entry,) = audit_log.log("demo")
     assert (entry.verb, entry.after) == ("set-site", "notices")
     for who in ({"email": "other@example.org"}, {"who": "a:" + "b" * 26}):
@@ -69,9 +73,9 @@ def test_an_owner_chooses_for_everyone(chief: Desk, mod: accounts.Account) -> No
     chief.settle("/notifications", who=mod.author, choice="each")
     chief.settle("/notifications", email="new@example.org", choice="daily", hour="0")
     assert _stored() == {
-        "old@example.org": (NoticeChoice.HELD, 8),
-        "new@example.org": (NoticeChoice.DAILY, 0),
-        mod.author: (NoticeChoice.EACH, 8),
+        "old@example.org": (NoticeChoice.HELD, 8, "UTC"),
+        "new@example.org": (NoticeChoice.DAILY, 0, "UTC"),
+        mod.author: (NoticeChoice.EACH, 8, "UTC"),
     }
     page = chief.page("/notifications")
     assert html_validator.complaints([page]) == [[]]
@@ -88,6 +92,8 @@ def test_an_owner_chooses_for_everyone(chief: Desk, mod: accounts.Account) -> No
         ({"choice": "each", "email": "no address@x"}, "E-mail address"),
         ({"choice": "daily", "email": MOD, "hour": "24"}, "Hour must be between 0 and 23."),
         ({"choice": "daily", "email": MOD, "hour": "x"}, "Hour"),
+        ({"choice": "daily", "email": MOD, "zone": "Mars/Base"}, "Time zone"),
+        ({"choice": "daily", "email": MOD, "zone": "../etc/passwd"}, "Time zone"),
         ({"choice": "hourly", "email": MOD}, "Mail about"),
         ({"choice": "each", "who": "a:" + "b" * 26}, "Recipient"),
     ],

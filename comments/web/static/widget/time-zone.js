@@ -1,0 +1,1 @@
+var{timeZone:e}=Intl.DateTimeFormat().resolvedOptions(),n=document.querySelector("#zones");if(Array.from(n.options).some(({value:o})=>o===e)){let o=document.querySelectorAll("[data-propose-zone]");for(let t of o)t.value=e}
