@@ -132,7 +132,7 @@ def _rename_site(site_id: str, new: str) -> None:
 def _copy_site(site_id: str, new: str, origins: tuple[str, ...], *, with_comments: bool) -> None:
     """Make a staging copy of a website, with its settings and rules.
 
-    The copy has no people, keys, webhooks or classifiers of the website, and sends no mail and no
+    The copy has no accounts, keys, webhooks or classifiers of the website, and sends no mail and no
     webhooks. With --comments, it gets the website's comments as they are now. If this command is
     interrupted, a server copies the rest.
     """

@@ -66,7 +66,8 @@ def go_on(secret: str, now: Clock, is_open: Callable[[], bool] = lambda: True) -
     try:
         working_folder.remove_leftovers()
         for site in filter(site_settings.is_active, upload_store.waiting_sites(now())):
-            do_next_step(site, secret, clock=now, is_open=is_open)
+            while do_next_step(site, secret, clock=now, is_open=is_open):
+                pass  # The import of a copy follows its export at once.
         upload_store.expire(now())
     except Stopped:
         pass

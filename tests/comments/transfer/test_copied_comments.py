@@ -143,11 +143,21 @@ def test_a_retraction_during_the_copying_reaches_the_copy(
     _copy()
     assert upload_steps.do_next_step(NEW, SECRET)
     assert current(NEW).state is UploadState.IMPORTING
+    assert current(NEW).comments == 2
     own_comment.retract(secret.id, author_id=secret.author.id, revision=None, now=NOW)
     assert _finish().state is UploadState.DONE
     found = {row["status"]: row for row in _comments_of_copy()}
     assert found["approved"]["body"] == other.body
     assert (found["retracted"]["body"], found["retracted"]["author_name"]) == ("", "")
+
+
+def test_one_round_of_a_worker_copies_everything(
+    store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "text")
+    _copy()
+    upload_steps.go_on(SECRET, lambda: datetime.now(UTC))
+    assert current(NEW).state is UploadState.DONE
 
 
 def test_a_deleted_original_is_not_copied_and_a_copy_under_way_not_discarded(
