@@ -18,7 +18,7 @@ from comments.moderation.policy import thread_overrides
 from comments.notifications import follower_addresses, reader_follows, thread_followers
 from comments.reading import tree_table
 from comments.transfer.checking import page_mapping
-from comments.transfer.moves import move_journal, move_plan, thread_moves
+from comments.transfer.moves import doubled_threads, move_journal, move_plan, thread_moves
 from comments.tree.counters import totals
 from comments.tree.lists import ordered_query
 from comments.upkeep import scheduler
@@ -363,6 +363,19 @@ def _undo_move(site_id: str, move_id: str) -> None:
     move = thread_moves.undo(console.site(site_id).id, move_id, actor, now=now)
     move = thread_moves.run_to_end(move)
     click.echo(f"Moved {move.restored} of {quantity(move.moved, 'thread')} back.")
+
+
+@thread.command("doubles", console.SITE)
+@_json
+def _find_doubles(site_id: str, *, is_json: bool) -> None:
+    """List threads that have comments in common: the same author, time and text.
+
+    They are probably one page under two addresses. Each line names the larger thread, the other
+    one, the number of comments in both, and the number of comments in the other one. The command
+    reads all comments of the site and changes nothing.
+    """
+    doubles = doubled_threads.find(console.site(site_id).id)
+    _print(doubled_threads.DoubledThreads, doubles, is_json=is_json)
 
 
 @thread.command("rebuild", console.SITE)

@@ -142,6 +142,12 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "GET SITE/moves, POST SITE/moves, POST SITE/moves/undo",
         ),
         OperationRow(
+            "Find threads with the same comments",
+            _SITE,
+            "thread doubles",
+            reason="It reads all comments of the site.",
+        ),
+        OperationRow(
             "Count the followers of a thread, and list those who agreed",
             _MODERATOR,
             "thread followers",
