@@ -1,8 +1,9 @@
 """The options of a website that its readers notice (pure).
 
 This module owns the values, defaults and limits of these options. The comments page passes all of
-them to the widget (`page_members.PageOptions`). `votes`, `website` and `guests` also apply to
-API calls: `cast_vote` and `admission` refuse requests for features that are turned off.
+them except `claims` to the widget (`page_members.PageOptions`). `votes`, `website` and `guests`
+also apply to API calls: `cast_vote` and `admission` refuse requests for features that are turned
+off.
 """
 
 from collections.abc import Mapping
@@ -39,6 +40,7 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     - `moderation`: whether moderators can moderate within the thread.
     - `forms`: whether people can post without JavaScript, with the form under `/embed`.
     - `inbox`: whether the service keeps a list of unread replies for each author.
+    - `claims`: whether readers who prove a mail address own the comments imported under it.
     """
 
     votes: bool = True
@@ -52,6 +54,7 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     moderation: bool = True
     forms: bool = False
     inbox: bool = False
+    claims: bool = True
 
 
 NAMES = SiteOptions.__struct_fields__

@@ -12,6 +12,7 @@ nothing.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -23,6 +24,7 @@ from comments.domain.text import cleaning, imported_html, rendering, sanitizing
 from comments.events import audit_log, backlog
 from comments.moderation import reports
 from comments.moderation.classifiers import classifier_answers
+from comments.moderation.policy import author_links
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import status_changes, values
@@ -184,7 +186,7 @@ def undo(
 def hide_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[DecisionResult]:
-    """Hide an author's approved comments on a site; `restore_all` restores them.
+    """Hide the approved comments of an author and of all linked ids; `restore_all` restores them.
 
     One call hides at most `MOST_AT_ONCE` comments. If a call returns `MOST_AT_ONCE` results, repeat
     it.
@@ -198,25 +200,24 @@ def hide_all(
 def restore_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[DecisionResult]:
-    """Restore an author's hidden comments on a site, at most `MOST_AT_ONCE` per call."""
+    """Restore the hidden comments of an author and of all linked ids, `MOST_AT_ONCE` per call."""
     ids = _by_author(site, author, Status.HIDDEN)
     return _decide_each(
         ids, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason)
     )
 
 
-def own_comments(name: records.ThreadName, author: str) -> list[records.Comment]:
-    """Return an author's comments in a thread that appear published or pending to the author.
+def own_comments(name: records.ThreadName, *authors: str) -> list[records.Comment]:
+    """Return one person's comments in a thread that appear published or pending to the person.
 
-    The comments are in reading order, with at most `MOST_AT_ONCE` per status. Authors normally have
-    fewer comments.
+    The comments are in reading order, with at most `MOST_AT_ONCE` per author id and status. Authors
+    normally have fewer comments.
     """
     # Include approved comments although everyone sees them. If the list contained only shadowed
     # comments, shadow-banned authors could discover the ban.
-    if not author:
-        return []
     names: list[str] = []
-    for status in (Status.PENDING, Status.SPAM, Status.SHADOWED, Status.APPROVED):
+    shown = (Status.PENDING, Status.SPAM, Status.SHADOWED, Status.APPROVED)
+    for author, status in itertools.product(filter(None, authors), shown):
         where = (
             ("thread", "=", comment_rows.thread_key_name(name)),
             ("author_id", "=", author),
@@ -226,6 +227,17 @@ def own_comments(name: records.ThreadName, author: str) -> list[records.Comment]
     rows = reads.get_multi([comment_rows.comment_key(name) for name in names])
     comments = [conversion.comment_record(row) for row in rows if row is not None]
     return sorted(comments, key=lambda comment: comment.sort_hash)
+
+
+def author_id(site: str, given: str) -> str:
+    """Return the author id that a moderator gave, or the author id of the given comment.
+
+    Raises:
+        errors.NotFound: the site has no such comment.
+    """
+    if not comment_rows.is_comment_id(given):
+        return given
+    return case(site, given).comment.author.id
 
 
 def case(site: str, comment_id: str) -> records.Case:
@@ -300,10 +312,13 @@ def _decide_each(
 
 
 def _by_author(site: str, author: str, status: Status) -> list[str]:
-    """Return the ids of an author's comments with a given status."""
-    # An empty author id would match imported comments, which may lack an author id.
-    where = (("site", "=", site), ("author_id", "=", author), ("status", "=", status.value))
-    return _keys(where) if site and author else []
+    """Return the ids of comments of an author, or of linked ids, with a given status."""
+    ids: list[str] = []
+    # An empty author id has no ids: it would match imported comments, which may lack an author id.
+    for one in author_links.person(site, author) if site else []:
+        where = (("site", "=", site), ("author_id", "=", one), ("status", "=", status.value))
+        ids += _keys(where)
+    return ids[:MOST_AT_ONCE]
 
 
 def _keys(where: tuple[tuple[str, str, object], ...]) -> list[str]:

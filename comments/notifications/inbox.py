@@ -2,7 +2,7 @@
 
 The inbox of an author on a website is a large set (`store/large_sets`) with the name
 "inbox:{site}/{author}". Its members are the unread replies of other people to the author's
-comments:
+comments, and to imported comments that the author has claimed (`author_links`):
 
     member    {9999999999999999 - microseconds since 1970 of the reply, 16 digits}{comment id}
 
@@ -34,6 +34,7 @@ from comments.domain.crypto import cursors
 from comments.domain.ids import author_ids
 from comments.domain.records import Status
 from comments.events import backlog, outbox
+from comments.moderation.policy import author_links
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import many_marks, membership, set_compaction
@@ -86,9 +87,13 @@ def event_writes(events: Sequence[outbox.Event]) -> ownership.Writes:
     ]
     answered = list(dict.fromkeys(row.reply_to for _, row in replies))
     authors = _authors(answered)
+    claimants: dict[str, str] = {}
+    for site in {row.site for _, row in replies}:
+        claimants |= author_links.claimants(site, {*authors.values()})
     changes: dict[records.SetName, dict[str, bool]] = {}
     for event, row in replies:
         author = authors.get(row.reply_to, "")
+        author = claimants.get(author, author)
         if author.startswith(_READERS) and author != _writer(event):
             members = changes.setdefault(set_of(row.site, author), {})
             members[_member(row.created, row.key.id())] = row.status == Status.APPROVED

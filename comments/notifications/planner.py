@@ -36,6 +36,7 @@ from comments.domain.records import Status
 from comments.events import dispatcher, mail_jobs, outbox, retry_pauses
 from comments.limits import usage
 from comments.moderation.classifiers import classifier_answers
+from comments.moderation.policy import author_links
 from comments.notifications import double_opt_in, subscriptions, thread_followers
 from comments.notifications.mail import comment_mail, compose, mime, smtp
 from comments.notifications.staff import staff_mail
@@ -391,9 +392,13 @@ def _comment(event: str, status: str) -> records.Comment | None:
 
 
 def _answered_author(comment: records.Comment) -> str:
-    """Return the author id of the comment that this comment answers, or "" if there is none."""
+    """Return the author id of the comment that this comment answers, or "" if there is none.
+
+    An imported comment that a reader has claimed has the reader's author id.
+    """
     row = reads.get(comment_rows.comment_key(comment.reply_to)) if comment.reply_to else None
-    return "" if row is None else str(row.author_id or "")
+    author = "" if row is None else str(row.author_id or "")
+    return author_links.claimants(comment.site, [author]).get(author, author)
 
 
 def _thread(comment: records.Comment) -> records.ThreadName:

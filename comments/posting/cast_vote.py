@@ -23,6 +23,7 @@ from comments.domain.crypto import client_networks, cursors, keyed_hashes, secre
 from comments.events import backlog
 from comments.limits import proof_policy
 from comments.limits.site_request import SiteRequest
+from comments.moderation.policy import author_links
 from comments.store import transactions
 from comments.store.models import schema
 from comments.tree import changes, values, votes
@@ -84,7 +85,11 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
         for number, secret in enumerate(secret_rotation.accepted_secrets(settings.secret))
         for area in around
     )
-    ballot = votes.Ballot(comment_id, request.site.id, voter, value, places)
+    site = request.site.id
+    ballot = votes.Ballot(
+        comment_id, site, voter, value, places,
+        lambda author: author_links.is_claimed(site, author, voter),
+    )  # fmt: skip
     firsts: list[bool] = []
 
     def body() -> None:

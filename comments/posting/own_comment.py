@@ -1,7 +1,8 @@
 """Edit and retract one's own comment.
 
-The caller must have the comment's author id, which guests get in the token from their first post. A
-new text is cleaned and rendered before the transaction, like the text of a new comment.
+The caller must have the comment's author id, which guests get in the token from their first post,
+or must have proved the address under which the comment was imported (`author_links`). A new text is
+cleaned and rendered before the transaction, like the text of a new comment.
 """
 
 import hmac
@@ -13,7 +14,7 @@ from comments.domain.moderation import classifier_verdicts
 from comments.domain.text import cleaning, rendering
 from comments.events import backlog
 from comments.moderation import screening
-from comments.moderation.policy import rulebook
+from comments.moderation.policy import author_links, rulebook
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import changes, values, votes
@@ -148,7 +149,10 @@ def _check_site(comment: records.Comment, site: str | None) -> None:
 
 
 def _check_owner(comment: records.Comment, author_id: str) -> None:
-    if not author_id or not hmac.compare_digest(comment.author.id.encode(), author_id.encode()):
+    is_own = hmac.compare_digest(comment.author.id.encode(), author_id.encode())
+    if not author_id or not (
+        is_own or author_links.is_claimed(comment.site, comment.author.id, author_id)
+    ):
         raise errors.Forbidden("not-own-comment")
 
 

@@ -50,6 +50,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "AuditEntry": "audit_log",
     "ErasureDue": "retention_marks",
     "Rulebook": "rulebook",
+    "AuthorLink": "author_links",
     "Report": "reports",
     "Advice": "classifier_answers",
     "ImportBatch": "import_journal",

@@ -14,6 +14,10 @@ addresses that the author entered with comments, but no other addresses; subscri
 only counted. Erasure erases the text and the name of a comment but keeps its position, so threads
 stay intact. Repeating an interrupted erasure continues it.
 
+An author's data includes the data of further author ids: for a caller with a token, the comments
+that were imported under the address that the author proved; for an operator, also all ids that
+moderators have linked with the author's (`author_links`), each on the sites of its links.
+
 A site token gives access only to data on that site. The reason is that the site's page may know the
 token, while an account may write on many sites. With such a token, data on other sites is neither
 exported nor erased, and an account with such data is kept.
@@ -32,6 +36,7 @@ from comments.domain import presentation, records
 from comments.domain.crypto import guest_addresses
 from comments.domain.ids import author_ids
 from comments.events import backlog
+from comments.moderation.policy import author_links
 from comments.notifications import inbox, reader_follows, subscriptions
 from comments.posting import own_comment
 from comments.sites import site_settings
@@ -116,6 +121,23 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
     With `site`, collect only the data on that site, as the author sees it; without `site`, collect
     all data, for an operator.
     """
+    everything = _export_id(author, site, is_operator=site is None, secret=secret, now=now)
+    for other, place in _other_ids(author, site):
+        more = _export_id(other, place, is_operator=site is None, secret=secret, now=now)
+        everything.votes.update(more.votes)
+        everything = msgspec.structs.replace(
+            everything,
+            comments=everything.comments + more.comments,
+            mailed=everything.mailed + more.mailed,
+            follows=everything.follows + more.follows,
+            inbox=everything.inbox + more.inbox,
+        )
+    return everything
+
+
+def _export_id(
+    author: str, site: str | None, *, is_operator: bool, secret: str, now: datetime
+) -> Everything:
     account = accounts.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
     written, followed = list(_writings(author)), list(reader_follows.of_author(author, site))
@@ -129,12 +151,15 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
         )
         for writing in written
     ]
-    mine = [_as_author_sees(writing) for writing in written if writing.site == site]
+    if site is not None:
+        written = [writing for writing in written if writing.site == site]
+    if not is_operator:
+        written = [_as_author_sees(writing) for writing in written]
     sites = _sites(site)
     unread = (comment_id for name in sites for comment_id in inbox.comments_in(name, author))
     return Everything(
         account=None if account is None else Profile(account.name, login, account.created),
-        comments=written if site is None else mine,
+        comments=written,
         votes=dict(votes.by(author, site)),
         mailed=sum(len(subscriptions.of_author(name, author)[0]) for name in sites),
         follows=[
@@ -153,13 +178,31 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
     must remove it (`account remove`).
 
     Raises:
-        errors.Conflict: the account has a role.
+        errors.Conflict: the account, or a linked account, has a role.
         errors.Overloaded: the store did not respond in time; repeating the call continues the
             erasure.
     """
+    others = list(_other_ids(author, site))
+    for one in (author, *(other for other, _ in others)):
+        account = accounts.get(_account_of(one))
+        if account is not None and account.grants:
+            raise errors.Conflict("has-role")
+    comments = cast = 0
+    for other, place in others:
+        step = _erase_id(other, place, now)
+        comments, cast = comments + step.comments, cast + step.votes
+        if not step.is_done:
+            return ErasureStep(comments, cast, is_done=False)
+    # Before the account, because a reader without an account could not repeat the call.
+    for other, place in others:
+        author_links.erase(other, place)
+    author_links.erase(author, site)
+    step = _erase_id(author, site, now)
+    return ErasureStep(comments + step.comments, cast + step.votes, step.is_done)
+
+
+def _erase_id(author: str, site: str | None, now: datetime) -> ErasureStep:
     account = accounts.get(_account_of(author))
-    if account is not None and account.grants:
-        raise errors.Conflict("has-role")
     written = list(_writings(author))
     writings = [writing for writing in written if site is None or writing.site == site]
     for writing in writings[:AT_ONCE]:
@@ -212,6 +255,17 @@ def author_of(comment_id: str) -> str:
     if row is None or not row.author_id:
         raise errors.NotFound("author", comment_id)
     return str(row.author_id)
+
+
+def _other_ids(author: str, site: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the other author ids whose data belongs to an author, each with the site."""
+    if site is not None:
+        for other in author_links.claimed_authors(site, author):
+            yield other, site
+        return
+    for place in sorted({link.site for link in author_links.of_author(author)}):
+        for other in author_links.person(place, author)[1:]:
+            yield other, place
 
 
 def _sites(site: str | None) -> list[str]:

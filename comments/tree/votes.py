@@ -29,7 +29,7 @@ is the caller's author id, which contains no "/" and is in no response. A networ
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from comments import errors
@@ -69,7 +69,8 @@ class VoterSeat:
 class Ballot:
     """A vote to be cast. `value` is UP, DOWN, or NONE to withdraw the vote.
 
-    `places` contains the voter's network and the wider networks around it.
+    `places` contains the voter's network and the wider networks around it. `is_claimed` tells
+    whether the voter owns the imported comments of an author.
     """
 
     comment: str
@@ -77,6 +78,7 @@ class Ballot:
     voter: str
     value: int
     places: tuple[VoterSeat, ...]
+    is_claimed: Callable[[str], bool] = lambda _: False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _check(row: comment_rows.CommentRow | None, ballot: Ballot) -> None:
         raise errors.Conflict("comment-retracted")
     # Check the voter before the status, because an error about the status would tell the author
     # that the comment is shadowed.
-    if row.author_id == ballot.voter:
+    if row.author_id == ballot.voter or ballot.is_claimed(row.author_id or ""):
         raise errors.Forbidden("own-comment")
     if row.status != Status.APPROVED:
         # For readers, held and rejected comments do not exist.

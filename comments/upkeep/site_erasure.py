@@ -332,6 +332,7 @@ ERASERS: Mapping[str, Finder] = {
     "SiteKeys": _one("SiteKeys"),
     "SiteSetup": _one("SiteSetup"),
     "Rulebook": _one("Rulebook"),
+    "AuthorLink": _by_prefix("AuthorLink"),
     "MovePart": _by_prefix("MovePart"),
     "ImportBatch": _by_prefix("ImportBatch"),
     "Vote": _with_thread("Vote"),

@@ -458,6 +458,9 @@ ROWS += [
     Row("GET", f"{DESK}/statistics", AT_DESK, 303),
     Row("GET", f"{DESK}/statistics/<table>.csv", AT_DESK, 303),
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
+    # The author is not linked, but callers without permission must not learn this.
+    Row("POST", f"{DESK}/author/links", {**SETTLE, "moderator": 404, "owner": 404}, 403,
+        form={"act": "unlink", "other": "g:somebody"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
     Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
     Row("GET", f"{DESK}/thread/followers", AT_DESK, 303, query=T),

@@ -271,6 +271,7 @@ MAKERS: dict[str, Callable[[str], Rows]] = {
     ),
     "ErasureDue": _of_comment(moderation_rows.erasure_key),
     "Rulebook": _of_site(moderation_rows.rulebook_key, content="{}"),
+    "AuthorLink": _of_site(lambda site: moderation_rows.claim_key(site, "i:ann"), since=NOW),
     "Report": lambda site: iter([(moderation_rows.report_key(comment_id(site)), {"site": site})]),
     "Advice": _of_comment(moderation_rows.advice_key, said="{}"),
     "Job": _jobs,

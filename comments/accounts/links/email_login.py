@@ -24,6 +24,7 @@ The button that shows the code can be pressed again, but only the newest code is
 
 import secrets
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -53,6 +54,13 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 
     key: str
     site: str
+    address: str
+
+
+class MailReader(NamedTuple):
+    """A reader who signed in by mail, and the address that the reader has proved, in lower case."""
+
+    account: accounts.Account
     address: str
 
 
@@ -162,7 +170,7 @@ def code(link: str, *, secret: str, now: datetime) -> str:
 
 def sign_in(
     key: str, given: str, name: str, site: str, *, secret: str, now: datetime
-) -> accounts.Account:
+) -> MailReader:
     """Sign in the reader who has both the key and the code.
 
     Readers choose their display name; an account with a role keeps its name.
@@ -176,4 +184,6 @@ def sign_in(
     name = cleaning.clean_name(name)
     who = typed_codes.redeem(key, _PURPOSE, site, given, str, secret=secret, now=now)
     identity = identities.Identity(identities.MAIL, encryption.unseal(who, _LINK, secret, now=now))
-    return reader_accounts.sign_in(reader_accounts.Reader(identity, name), secret=secret, now=now)
+    reader = reader_accounts.Reader(identity, name)
+    account = reader_accounts.sign_in(reader, secret=secret, now=now)
+    return MailReader(account, identity.subject)

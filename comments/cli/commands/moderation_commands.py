@@ -18,7 +18,7 @@ from comments.domain.text import sanitizing
 from comments.domain.text.shown_values import quantity
 from comments.events import audit_log
 from comments.moderation import bans, decisions, review_queue
-from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
+from comments.moderation.policy import author_links, dry_run, policy_changes, rulebook, rules
 from comments.store.models import comment_rows
 
 ACTOR = bulk_commands.ACTOR
@@ -207,7 +207,7 @@ def _ban(
     anyway.
     """
     site, now = console.site(site_id).id, datetime.now(UTC)
-    who = _author(site, author)
+    who = decisions.author_id(site, author)
     until = None if days is None else now + timedelta(days=days)
     wanted = bans.BanScope(
         network_days, mailbox, author if comment_rows.is_comment_id(author) else ""
@@ -228,11 +228,71 @@ def _ban(
 def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
     """Remove a ban. AUTHOR is an author id or the id of one of the author's comments."""
     site, now = console.site(site_id).id, datetime.now(UTC)
-    who = _author(site, author)
+    who = decisions.author_id(site, author)
     policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
     click.echo(f"Removed the ban of {who}.")
     while restores and (done := decisions.restore_all(site, who, ACTOR, now=now, reason=reason)):
         _report_outcomes(done)
+
+
+@moderate.command("links", console.SITE)
+@click.argument("author", metavar="AUTHOR")
+def _links(site_id: str, author: str) -> None:
+    """List the author ids of a person: id, link, time.
+
+    AUTHOR is an author id or the id of one of the author's comments.
+    """
+    site = console.site(site_id).id
+    for who in author_links.person(site, decisions.author_id(site, author)):
+        for known in author_links.of_author(who, site):
+            kind = "claim" if known.claimant else "link"
+            if len(known.authors) == 1:
+                kind = "refused"
+            since = "" if known.since is None else known.since.isoformat(timespec="seconds")
+            if who == known.authors[0]:
+                click.echo("\t".join((*known.authors, kind, since)))
+
+
+@moderate.command("link", console.SITE)
+@click.argument("author", metavar="AUTHOR")
+@click.argument("other", metavar="OTHER")
+@_reason
+def _link(site_id: str, author: str, other: str, reason: str) -> None:
+    """Record that two authors are one person: bans, records, exports and erasures cover both.
+
+    AUTHOR and OTHER are author ids, or ids of the authors' comments. Readers get no rights.
+    """
+    _change_links(author_links.link, site_id, (author, other), reason)
+
+
+@moderate.command("unlink", console.SITE)
+@click.argument("author", metavar="AUTHOR")
+@click.argument("other", metavar="OTHER")
+@_reason
+def _unlink(site_id: str, author: str, other: str, reason: str) -> None:
+    """End a link. If it is a reader's claim, further claims of these comments are refused."""
+    _change_links(author_links.unlink, site_id, (author, other), reason)
+
+
+@moderate.command("allow-claims", console.SITE)
+@click.argument("author", metavar="AUTHOR")
+@_reason
+def _allow_claims(site_id: str, author: str, reason: str) -> None:
+    """Let readers claim an imported author's comments again after a claim was ended."""
+    site, now = console.site(site_id).id, datetime.now(UTC)
+    who = decisions.author_id(site, author)
+    author_links.allow_claims(site, who, ACTOR, now=now, reason=reason)
+    click.echo(f"Readers may claim the comments of {who}.")
+
+
+def _change_links(
+    change: Callable[..., None], site_id: str, authors: tuple[str, str], reason: str
+) -> None:
+    site = console.site(site_id).id
+    one, other = (decisions.author_id(site, author) for author in authors)
+    change(site, one, other, ACTOR, now=datetime.now(UTC), reason=reason)
+    for who in author_links.person(site, one):
+        click.echo(who)
 
 
 @moderate.command("policy", console.SITE)
@@ -313,13 +373,6 @@ def _undo(site_id: str, entry: str, reason: str) -> None:
     else:
         policy_changes.undo(site, entry, ACTOR, now=now, reason=reason)
         click.echo(f"{logged.subject}\t{logged.before or '-'}")
-
-
-def _author(site: str, given: str) -> str:
-    """Return the author id that an operator gave, or the author id of the given comment."""
-    if not comment_rows.is_comment_id(given):
-        return given
-    return decisions.case(site, given).comment.author.id
 
 
 def _report_outcomes(outcomes: list[Any]) -> None:

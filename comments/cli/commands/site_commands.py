@@ -272,6 +272,11 @@ def _confirm(question: str, site_id: str, *, yes: bool) -> None:
 @click.option(
     "--inbox/--no-inbox", default=None, help="Whether authors have an inbox of unread replies."
 )
+@click.option(
+    "--claims/--no-claims",
+    default=None,
+    help="Whether readers who prove a mail address own the comments imported under it.",
+)
 def _set_site(site_id: str, **options: Any) -> None:
     """Change the given settings of a website."""
     given = {name: value for name, value in options.items() if value not in {None, ()}}

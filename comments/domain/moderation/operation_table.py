@@ -187,6 +187,12 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "moderate ban, moderate unban",
             "POST SITE/bans",
         ),
+        OperationRow(
+            "Link two authors who are one person, end a link or a claim, or allow claims again",
+            _MODERATOR,
+            "moderate links, moderate link, moderate unlink, moderate allow-claims",
+            "POST SITE/author/links",
+        ),
         OperationRow("Show the classifiers", _SITE, "classifier show", "GET SITE/advisers"),
         OperationRow(
             "Enable, change or disable a classifier",

@@ -23,7 +23,7 @@ from comments.domain.ids import author_ids
 from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Actor, Policy, ThreadState
 from comments.events import audit_log
-from comments.moderation.policy import rulebook, rules
+from comments.moderation.policy import author_links, rulebook, rules
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.threads import thread_terms
@@ -141,7 +141,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     reason: str = "",
     known: rulebook.BanMarks | None = None,
 ) -> rulebook.Rulebook:
-    """Ban an author from posting on a site, either until a given time or permanently.
+    """Ban an author with all linked ids from a site, either until a given time or permanently.
 
     `author` is the author id from a token or an account. Bans ignore names, because anyone can use
     any name. Existing comments do not change. The caller marks in `known` recognize the author even
@@ -160,16 +160,16 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     made = rulebook.Ban(author, until, is_shadow, known or rulebook.BanMarks())
 
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
-        return msgspec.structs.replace(book, bans=(*_without(book, author), made))
+        return _with_ban(book, site, author, made)
 
     act = audit_log.Act(actor, "ban", reason)
-    return _change(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+    return _change(site, act, f"{_AUTHOR}{author}", change, _ban_of(site, author, now), now=now)
 
 
 def unban(
     site: str, author: str, actor: Actor, *, now: datetime, reason: str = ""
 ) -> rulebook.Rulebook:
-    """Remove an author's ban.
+    """Remove the bans of an author and of all linked ids.
 
     Raises:
         errors.NotFound: the author is not banned.
@@ -178,10 +178,10 @@ def unban(
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         if book.ban_of(author, now) is None:
             raise errors.NotFound("ban", author)
-        return msgspec.structs.replace(book, bans=_without(book, author))
+        return _with_ban(book, site, author, None)
 
     act = audit_log.Act(actor, "unban", reason)
-    return _change(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+    return _change(site, act, f"{_AUTHOR}{author}", change, _ban_of(site, author, now), now=now)
 
 
 def set_thread(  # noqa: PLR0913 - same as `set_policy`
@@ -237,7 +237,7 @@ def undo(
         _change_thread(site, thread, act, change_thread, now=now)
         return entry
     author = entry.subject.removeprefix(_AUTHOR)
-    part = _POLICY if entry.subject == "site" else _ban_of(author, now)
+    part = _POLICY if entry.subject == "site" else _ban_of(site, author, now)
 
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         _check_stands(part.say(book), entry)
@@ -371,7 +371,7 @@ def _terms_of(name: str) -> _Part:
     return _Part(say)
 
 
-def _ban_of(author: str, now: datetime) -> _Part:
+def _ban_of(site: str, author: str, now: datetime) -> _Part:
     def say(book: rulebook.Rulebook) -> str:
         entry = book.ban_of(author, now)
         if entry is None:
@@ -384,8 +384,7 @@ def _ban_of(author: str, now: datetime) -> _Part:
 
     def put(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
         entry = decoders.json(rulebook.Ban | None).decode(back)
-        stood = () if entry is None else (entry,)
-        return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
+        return _with_ban(book, site, author, entry)
 
     def keep(book: rulebook.Rulebook) -> str:
         entry = book.ban_of(author, now)
@@ -398,8 +397,14 @@ def _ban_of(author: str, now: datetime) -> _Part:
     return _Part(say, keep, put)
 
 
-def _without(book: rulebook.Rulebook, author: str) -> tuple[rulebook.Ban, ...]:
-    return tuple(entry for entry in book.bans if entry.author != author)
+def _with_ban(
+    book: rulebook.Rulebook, site: str, author: str, ban: rulebook.Ban | None
+) -> rulebook.Rulebook:
+    """Replace the bans of an author and of all linked ids in the current transaction."""
+    ids = author_links.person(site, author)
+    others = (entry for entry in book.bans if entry.author not in ids)
+    made = (msgspec.structs.replace(ban, author=one) for one in ids) if ban is not None else ()
+    return msgspec.structs.replace(book, bans=(*others, *made))
 
 
 def _state_in_words(row: comment_rows.ThreadRow) -> str:

@@ -56,6 +56,9 @@ filters or orders by are indexed, because each indexed property costs an index r
     ErasureDue
               key: comment id
     Rulebook  key: site id
+    AuthorLink
+              key: "{site id}/{author's id}" of a claim; "{site id}/{author's id}/{author's id}",
+              with the ids in order, of a moderator's link
     Report    key: comment id
     Advice    key: comment id
     Job       key: the task and its site; for an import also the import's id

@@ -31,6 +31,28 @@ class ErasureDueRow(schema.StoredRow):
     since = schema.time(required=True)
 
 
+class AuthorLinkRow(schema.StoredRow):
+    """Two author ids of one person on a site. Only `author_links` writes this kind.
+
+    `claimant` is the author id of the reader who proved the address of an imported author; it is
+    empty if a moderator linked the ids. A row with only one author refuses claims of this author.
+    """
+
+    site = schema.string(required=True)
+    authors = schema.strings()
+    claimant = schema.text(default="")
+    since = schema.time(indexed=False, required=True)
+
+
+def claim_key(site: str, imported: str) -> schema.RowKey:
+    return schema.RowKey(AuthorLinkRow, f"{site}/{imported}")
+
+
+def author_link_key(site: str, one: str, other: str) -> schema.RowKey:
+    """Return the key of a moderator's link; the order of the author ids makes no difference."""
+    return schema.RowKey(AuthorLinkRow, "/".join((site, *sorted((one, other)))))
+
+
 def audit_key(entry: str) -> schema.RowKey:
     return schema.RowKey(AuditEntryRow, entry)
 

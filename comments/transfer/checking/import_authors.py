@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from comments import errors
 from comments.domain import records
-from comments.domain.crypto import guest_addresses, keyed_hashes
-from comments.domain.ids import author_ids, imported_ids
+from comments.domain.crypto import guest_addresses
+from comments.domain.ids import imported_ids
 from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
 from comments.transfer import import_source
@@ -76,20 +76,19 @@ def author_id(secret: str, site: str, comment: import_source.SourceComment) -> s
     Authors are distinguished by mail address if it is known, otherwise by account in the other
     system, otherwise by name. An export of Flatthread names each person by one id, but contains
     mail addresses for only some of a person's comments, so the id takes precedence. No token is
-    ever issued for a derived id, so nobody can act as the author.
+    ever issued for a derived id. Only readers who prove the address can act as the author
+    (`author_links`).
     """
     is_own = comment.system == imported_ids.OWN and comment.account
     if _is_email(comment.email) and not is_own:
-        known: tuple[str, ...] = ("mail", comment.email.strip().lower())
-    elif comment.account:
-        known = ("account", comment.system, comment.account)
+        return imported_ids.author_ids_of_address(secret, site, comment.email)[0]
+    if comment.account:
+        known: tuple[str, ...] = ("account", comment.system, comment.account)
     elif comment.name.strip():
         known = ("name", " ".join(comment.name.split()).casefold())
     else:
         return ""
-    return author_ids.IMPORTED + keyed_hashes.text(
-        keyed_hashes.keyed_digest(secret, "imported author", site, *known)
-    )
+    return imported_ids.author_ids_of(secret, site, *known)[0]
 
 
 def _is_email(text: str) -> bool:

@@ -17,6 +17,7 @@ from comments.domain.moderation import classifier_verdicts
 from comments.limits.site_request import SiteRequest
 from comments.moderation import decisions, reports
 from comments.moderation.classifiers import classifier_requests
+from comments.moderation.policy import author_links
 from comments.posting import file_report, own_comment
 from comments.sites import site_settings
 from comments.web.api.callers import api_callers
@@ -51,6 +52,15 @@ class GivenOpinion(parameters.Request, frozen=True):
     reason: Annotated[str, msgspec.Meta(max_length=classifier_verdicts.LONGEST_REASON)] = ""
 
 
+class OwnHeldQuery(parameters.Request, frozen=True):
+    """The parameters of a list of the caller's own comments, apart from `thread` and `page`.
+
+    If `claimed` is 1, the list also contains imported comments that the caller owns.
+    """
+
+    claimed: Literal["", "1"] = ""
+
+
 class OwnHeld(msgspec.Struct, frozen=True):
     """The caller's own pending and approved comments in a thread, in reading order."""
 
@@ -74,10 +84,10 @@ class TakenOpinion(msgspec.Struct, frozen=True):
 def list_own_held(site_id: str) -> flask.Response:
     """List the caller's own comments in a thread, including held ones."""
     site = site_settings.get(site_id)
-    thread, _ = query_strings.read_thread(parameters.NoQuery, site)
-    comments = decisions.own_comments(
-        records.ThreadName(site.id, thread), api_callers.required_caller(site).id
-    )
+    thread, query = query_strings.read_thread(OwnHeldQuery, site)
+    author = api_callers.required_caller(site).id
+    claimed = author_links.claimed_authors(site.id, author) if query.claimed else []
+    comments = decisions.own_comments(records.ThreadName(site.id, thread), author, *claimed)
     settings, now = context.settings(), datetime.now(UTC)
     shown = [
         presentation.author_view(

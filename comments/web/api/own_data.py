@@ -16,6 +16,7 @@ from comments.accounts.oidc import popup_exchange, providers
 from comments.accounts.oidc.providers import OfferedProvider
 from comments.domain import records
 from comments.domain.crypto import keyed_hashes
+from comments.moderation.policy import author_links
 from comments.posting import cast_vote
 from comments.sites import mail_server, site_settings
 from comments.transfer import personal_data
@@ -72,13 +73,15 @@ class ReaderSession(msgspec.Struct, frozen=True):
     """A reader's token, which is valid until `expires`, and the name that others see.
 
     `account` distinguishes the reader from other readers who use the same browser. Clients must not
-    use `account` for anything else.
+    use `account` for anything else. `claimed` tells whether the reader owns comments that were
+    imported under the address with which the reader has just signed in.
     """
 
     token: str
     expires: datetime
     name: str
     account: str
+    claimed: bool
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -165,8 +168,11 @@ def enter_by_code(site_id: str) -> flask.Response:
     query_strings.read(parameters.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(Code)
-    account = email_login.sign_in(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
-    return _reader_session(account, site_id, now)
+    site = site_settings.get(site_id)
+    reader = email_login.sign_in(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
+    account, address = reader
+    is_owner = author_links.claim(site, address, account, secret=secret, now=now)
+    return _reader_session(account, site_id, now, claimed=is_owner)
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in/provider")
@@ -220,7 +226,9 @@ def list_own_votes(site_id: str) -> flask.Response:
     return responses.personal(shown)
 
 
-def _reader_session(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
+def _reader_session(
+    account: accounts.Account, site_id: str, now: datetime, *, claimed: bool = False
+) -> flask.Response:
     """Return a token for a reader who just signed in.
 
     The keyed hash of the account id lets the widget distinguish readers who share a browser.
@@ -230,5 +238,5 @@ def _reader_session(account: accounts.Account, site_id: str, now: datetime) -> f
     known = keyed_hashes.text(
         keyed_hashes.keyed_digest(settings.secret, "reader", site_id, account.id)
     )
-    shown = ReaderSession(*token, account.name, known)
+    shown = ReaderSession(*token, account.name, known, claimed)
     return responses.personal(shown)

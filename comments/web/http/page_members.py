@@ -80,9 +80,9 @@ def _json(
     mail: bool,
     sign_in: bool,
 ) -> bytes:
-    shown = PageOptions(
-        **msgspec.structs.asdict(options), origins=origins, mail=mail, sign_in=sign_in
-    )
+    given = msgspec.structs.asdict(options)
+    del given["claims"]
+    shown = PageOptions(**given, origins=origins, mail=mail, sign_in=sign_in)
     members = {
         "order": order,
         "thread": PostingState(access),

@@ -75,7 +75,7 @@ class Mail:
         self, key: str, code: str, name: str = "Ann", *, site: str = "demo", later: float = 0
     ) -> accounts.Account:
         now = self.now + timedelta(minutes=later)
-        return email_login.sign_in(key, code, name, site, secret=SECRET, now=now)
+        return email_login.sign_in(key, code, name, site, secret=SECRET, now=now).account
 
 
 @pytest.fixture

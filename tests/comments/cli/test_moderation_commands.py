@@ -11,10 +11,12 @@ import pytest
 from comments.cli.commands import moderation_commands
 from comments.domain import records
 from comments.domain.records import Status
-from comments.events import audit_log
+from comments.events import audit_log, dispatcher
 from comments.moderation import decisions
 from comments.moderation.policy import rulebook
 from comments.store import connection
+from comments.upkeep import wiring
+from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 from tests.support.threads.sample_exports import THREAD, post
 
@@ -207,3 +209,22 @@ def test_a_policy_is_shown_and_changed_part_by_part(
     assert locked.output == "closed, policy: all\n"
     opened = run("moderate", "thread", "demo", "page", "--open", "--policy", "inherit")
     assert opened.output == "open, policy: inherited\n"
+
+
+def test_authors_are_linked_listed_and_unlinked(
+    run: Run, open_store: connection.Store, rows: list[records.Comment], site: records.Site
+) -> None:
+    with open_store.context():
+        other = sample_threads.post(site, "another", author=sample_threads.author("bob"))
+        dispatcher.deliver(
+            counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
+        )
+    linked = run("moderate", "link", "demo", rows[0].id, other.id, "--reason", "same person")
+    assert linked.output == "g:ann\ng:bob\n"
+    listed = run("moderate", "links", "demo", "g:bob").output
+    assert listed.startswith("g:ann\tg:bob\tlink\t")
+    assert run("moderate", "unlink", "demo", "g:bob", "g:ann").output == "g:bob\n"
+    assert run("moderate", "links", "demo", "g:bob").output == ""
+    assert run("moderate", "unlink", "demo", "g:bob", "g:ann").exit_code == 1
+    assert run("moderate", "allow-claims", "demo", "g:bob").exit_code == 1
+    assert run("moderate", "link", "demo", "g:bob", "g:bob").exit_code == 1

@@ -31,6 +31,17 @@ class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
+class AuthorLinkForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A form that links an author with `other`, ends their link, or allows claims of the author.
+
+    `other` is an author id, or the id of a comment.
+    """
+
+    act: Literal["link", "unlink", "allow"]
+    other: Typed = ""
+    reason: Typed = ""
+
+
 class InvitationForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An invitation: the role, its site or `roles.SERVICE`, and the only address that can accept.
 

@@ -48,6 +48,7 @@ class OptionsForm(form_fields.SettingsForm, frozen=True):
     guests: form_fields.Box = ""
     moderation: form_fields.Box = ""
     forms: form_fields.Box = ""
+    claims: form_fields.Box = ""
     order: site_options.DefaultOrder | None = None
     theme: site_options.Theme | None = None
     language: Typed | None = None

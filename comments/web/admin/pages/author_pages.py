@@ -1,13 +1,19 @@
-"""The authors of a site, and a page for each author with all of the author's comments."""
+"""The authors of a site, and a page for each author with all of the author's comments.
 
+The numbers on an author's page are the sums of all ids that are linked with the author.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import flask
 
 from comments import errors
 from comments.domain.records import Status
 from comments.moderation import bans, review_queue
-from comments.moderation.policy import rulebook
+from comments.moderation.policy import author_links, rulebook
 from comments.store.models import counter_rows
 from comments.tree.counters import leaderboard
 from comments.web.admin import comment_list, decision_forms, site_visit
@@ -18,6 +24,14 @@ from comments.web.rendering import labels
 blueprint = site_visit.blueprint("authors")
 
 _PAGE = 50
+
+
+class LinkedAuthor(NamedTuple):
+    """Another author id of the same person, with a name and the numbers as text."""
+
+    id: str
+    name: str
+    numbers: str
 
 
 @blueprint.get("/authors")
@@ -44,9 +58,9 @@ def show(site_id: str) -> flask.Response:
         return report
     secret = site_visit.settings().secret
     wanted = review_queue.QueueFilter(visit.site.id, review_queue.STATUSES, query.id)
-    numbers: counter_rows.Numbers = review_queue.standings(visit.site.id, [query.id]).get(
-        query.id, {}
-    )
+    person = author_links.person(visit.site.id, query.id)
+    standings = review_queue.standings(visit.site.id, person)
+    numbers = sum(map(Counter, standings.values()), Counter[str]())
     page = review_queue.page(wanted, cursor=query.start, secret=secret) if query.id else None
     ban = rulebook.from_store(visit.site.id).ban_of(query.id, datetime.now(UTC))
     if page is None or not (page.cases or numbers or ban):
@@ -58,6 +72,8 @@ def show(site_id: str) -> flask.Response:
         query=query,
         name=shown[0].author if shown else "",
         numbers=comment_list.in_words(numbers),
+        linked=_linked_authors(visit.site.id, person, standings),
+        links=author_links.of_author(query.id, visit.site.id),
         ban=ban,
         ban_terms=labels.ban,
         has_hidden=numbers.get(Status.HIDDEN, 0) > 0,
@@ -66,6 +82,17 @@ def show(site_id: str) -> flask.Response:
         report=report,
         bulk=decision_forms.BULK,
     )
+
+
+def _linked_authors(
+    site: str, person: Sequence[str], standings: Mapping[str, counter_rows.Numbers]
+) -> list[LinkedAuthor]:
+    others = person[1:]
+    names = leaderboard.author_names(site, [(author, "") for author in others])
+    return [
+        LinkedAuthor(author, named.name, comment_list.in_words(standings[author]))
+        for author, named in zip(others, names, strict=True)
+    ]
 
 
 def _active_bans(book: rulebook.Rulebook) -> list[bans.BanEntry]:

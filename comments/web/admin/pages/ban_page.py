@@ -1,4 +1,4 @@
-"""The form on an author's page that bans the author or lifts the ban."""
+"""The forms on an author's page that ban the author, or link the author with others."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import flask
 
 from comments.moderation import bans, decisions
-from comments.moderation.policy import policy_changes
+from comments.moderation.policy import author_links, policy_changes
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.admin.pages import author_pages
@@ -45,6 +45,22 @@ def settle(site_id: str) -> flask.Response:
     return site_visit.redirect_with_notice(
         visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act]
     )
+
+
+@blueprint.post("/author/links")
+def change_links(site_id: str) -> flask.Response:
+    """Link an author with another one, end such a link, or allow claims of an imported author."""
+    visit = site_visit.enter(site_id)
+    author = query_strings.read(people_forms.AuthorQuery).id
+    sent, now = forms.read(people_forms.AuthorLinkForm), datetime.now(UTC)
+    site, actor = visit.site.id, visit.account.actor
+    if sent.act == "allow":
+        author_links.allow_claims(site, author, actor, now=now, reason=sent.reason)
+    else:
+        change = author_links.link if sent.act == "link" else author_links.unlink
+        other = decisions.author_id(site, sent.other)
+        change(site, author, other, actor, now=now, reason=sent.reason)
+    return site_visit.redirect_with_notice(visit, f"author?{site_visit.query(id=author)}", "saved")
 
 
 site_visit.show_again(blueprint, author_pages.show)

@@ -52,6 +52,7 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
     ("{desk}/comments/{comment}/text", {"body": " ", "reason": "a number"}, "body"),
     ("{desk}/comments/{comment}/text", {"body": "New", "reason": LONG}, "reason"),
     ("{desk}/comments/{comment}/reply", {"body": " ", "key": KEY}, "body"),
+    ("{desk}/author/links?id=g:eve", {"act": "link", "other": "nobody", "reason": "rude"}, "other"),
     ("{desk}/thread/title?thread=page", {"title": "New", "url": "no address",
         "categories": ""}, "url"),
     ("{desk}/moves", {"way": "page", "old": "http:// a", "new": "/new"}, "old"),

@@ -29,6 +29,7 @@ from comments.web.admin import plots
 from comments.web.http import context
 from comments.web.rendering import labels
 from tests.support import stored_state
+from tests.support.histories import counter_oracle
 from tests.support.html import html_reader, html_validator
 from tests.support.people import account_holders
 from tests.support.people.console_browser import DESK, Desk
@@ -63,6 +64,28 @@ def test_a_ban_keeps_an_author_out_and_hides_comments_until_it_is_lifted(
     assert decisions.case("demo", other.id).comment == other
     assert {decisions.case("demo", row.id).comment.status for row in rows} == {Status.APPROVED}
     desk.settle("/bans?id=g%3Aeve", act="unban", status=404)
+
+
+def test_linked_authors_are_one_person_until_they_are_unlinked(
+    desk: Desk, site: records.Site
+) -> None:
+    sample_threads.post(site, "one", author=EVE)
+    other = sample_threads.post(site, "two", author=records.Author("Eve 2", id="g:eve2"))
+    dispatcher.deliver(counter_oracle.events(), now=now(), handlers=wiring.HANDLERS)
+    assert "1 approved" in desk.page("/author?id=g%3Aeve")
+    desk.settle("/author/links?id=g%3Aeve", act="link", other=other.id, reason="same person")
+    page = desk.page("/author?id=g%3Aeve")
+    assert "2 approved" in page
+    assert "Eve 2" in page
+    desk.settle("/bans?id=g%3Aeve2", act="ban", hide="on")
+    assert sample_threads.listed(site) == []
+    assert {ban.author for ban in rulebook.from_store("demo").bans} == {"g:eve", "g:eve2"}
+    desk.settle("/author/links?id=g%3Aeve", act="unlink", other="g:eve2")
+    assert "Eve 2" not in desk.page("/author?id=g%3Aeve")
+    desk.settle("/author/links?id=g%3Aeve", act="unlink", other="g:eve2", status=404)
+    desk.settle("/author/links?id=g%3Aeve", act="allow", status=404)
+    verbs = [entry.verb for entry in audit_log.log("demo", subject="author:g:eve")]
+    assert verbs == ["unlink-authors", "link-authors"]
 
 
 @pytest.mark.parametrize("days", ["0", "x", "-1", "1000000000", "1.5"])
