@@ -38,7 +38,7 @@ from tests.comments.cli.conftest import Runner
             ["site", "add", "Blog", "--origin", "https://x.example"],
             "site must be 1 to 63 characters long",
         ),
-        (["site", "add", "blog", "--origin", "x.example"], "“x.example” is not an origin"),
+        (["site", "add", "blog", "--origin", "x.example"], '"x.example" is not an origin'),
         (["site", "add", "demo", "--origin", "https://x.example"], "The site demo already exists."),
         (["site", "set", "nobody", "--keep-trailing-slash"], "There is no site nobody."),
         (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds must be between 0 and 60."),

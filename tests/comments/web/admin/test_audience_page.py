@@ -42,7 +42,7 @@ def test_a_wrong_source_and_a_scan_that_is_too_large_are_refused(
     owner: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for query, said in (
-        ({"every": "sites"}, "“sites” is not a source."),
+        ({"every": "sites"}, "&#34;sites&#34; is not a source."),
         ({"but": "site"}, "“In each of these” is required."),
         ({"every": "site@yesterday"}, "is not a source"),
     ):
