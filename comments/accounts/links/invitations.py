@@ -13,9 +13,12 @@ refused; such links were valid for only a day.
 Only an invitation made by an operator can create the first owner, and only if the service has never
 had an owner. The first visitor never becomes the owner automatically. An invitation bound to an
 address can be accepted only by the account that has this address, or by a new account. A new
-account gets the address, which the invitation confirms. A reset replaces only the password: it
-requires the authenticator's code, unless an operator made the link to remove the second factor too.
-The attempts to use a reset link are counted in the same way as sign-in attempts.
+account gets the address, which the invitation confirms. The first owner can enter an address, which
+nobody has confirmed: the account gets mail there, but the address does not lead to the account.
+
+A reset replaces only the password: it requires the authenticator's code, unless an operator made
+the link to remove the second factor too. The attempts to use a reset link are counted in the same
+way as sign-in attempts.
 """
 
 import contextlib
@@ -106,11 +109,15 @@ class PasswordReset(msgspec.Struct, frozen=True):
 
 
 class SignUpForm(msgspec.Struct, frozen=True):
-    """The data that a new person enters. `login` may be "" if the invitation has an address."""
+    """The data that a new person enters. `login` may be "" if the invitation has an address.
+
+    Only the first owner may enter an `address`.
+    """
 
     name: str
     login: str
     password: str
+    address: str = ""
 
 
 def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelta = TERM) -> str:
@@ -195,16 +202,17 @@ def accept(
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.
         errors.BadInput: the form has no sign-in name and the invitation has no address, or the
-            password is not allowed.
+            password or the address is not allowed.
         errors.Conflict: an account with this name or address already exists.
     """
-    hashed = credentials.check_and_hash(form.password, form.login)
+    hashed = credentials.check_and_hash(form.password, form.login, form.address)
     login = identities.of_login(form.login) if form.login else None
     newcomer = accounts.NewAccount(
         id=accounts.new_id(),
         name=accounts.clean_name(form.name),
         identities=(login,) if login else (),
         login=login.subject if login else "",
+        address=mail_addresses.check(form.address) if form.address else "",
         password=hashed,
     )
     return _join(token, newcomer, cause, browser=browser)
@@ -239,10 +247,12 @@ def _join(
             raise errors.BadInput("login", "required")
         if _is_first_owner(invitation, newcomer.id):
             known.append(identities.FIRST_OWNER)
+        elif newcomer.address:
+            raise errors.BadInput("email", "unknown-field")
         whole = msgspec.structs.replace(
             newcomer,
             identities=tuple(known),
-            address=invitation.address,
+            address=invitation.address or newcomer.address,
             grants=invitation.grants,
         )
         row, joined = accounts.creation_writes(whole, secret=secret, now=now)

@@ -25,12 +25,13 @@ class OneTimeLinkForm(parameters.Request, frozen=True):
 
 
 class Accepted(parameters.Request, frozen=True):
-    """The token of an invitation, and the new account's name and credentials."""
+    """The token of an invitation, and the new account's name, credentials and optional address."""
 
     token: parameters.Typed = ""
     name: parameters.Typed = ""
     login: parameters.Typed = ""
     password: parameters.Typed = ""
+    email: parameters.Typed = ""
 
 
 class PasswordResetForm(parameters.Request, frozen=True):

@@ -78,7 +78,7 @@ def ask_for_an_account() -> flask.Response:
 def accept() -> flask.Response:
     """Create an account for an invitation."""
     sent = forms.read(account_forms.Accepted)
-    form = invitations.SignUpForm(sent.name, sent.login, sent.password)
+    form = invitations.SignUpForm(sent.name, sent.login, sent.password, sent.email.strip())
     try:
         session = invitations.accept(
             sent.token, form, signed_in.cause(), browser=signed_in.cookie()

@@ -7,7 +7,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import config
-from comments.accounts import accounts
+from comments.accounts import accounts, identities
 from comments.accounts.passwords import credentials, recovery_codes, totp
 from comments.domain.languages import catalogue
 from comments.store import connection
@@ -113,3 +113,35 @@ def test_an_account_without_an_address_gets_no_mail(
     deliver()
     assert not box.taken
     assert not counter_oracle.events()
+
+
+def _join(app: flask.Flask, token: str, **form: str) -> int:
+    form |= {"name": "Zoe", "login": "zoe", "password": PASSWORD, "token": token}
+    return send(browser(app), "/admin/welcome", **form).status_code
+
+
+def test_the_first_owner_gets_mail_at_an_address_that_leads_to_no_account(
+    app: flask.Flask, store: connection.Store, box: mail_server.Box, deliver: Deliver
+) -> None:
+    first = account_holders.invite(OWNER, first=True, now=now())
+    assert _join(app, first, email="zoe@x, y@x") == 400
+    assert not accounts.is_owned()
+    assert _join(app, first, email=" zoe@example.org ") == 303
+    (zoe,) = accounts.staff()
+    assert accounts.address_of(zoe, SECRET, now=now()) == "zoe@example.org"
+    # Nobody has confirmed the address, so its real owner must not get into the account.
+    assert accounts.by_identity(identities.of_address("zoe@example.org"), SECRET) is None
+    client = browser(app)
+    sign_in(client, "zoe")
+    _change_password(client, "en")
+    deliver()
+    assert box.recipients == ["zoe@example.org"]
+
+
+def test_other_new_accounts_get_no_address_that_nobody_confirmed(
+    app: flask.Flask, store: connection.Store
+) -> None:
+    token = account_holders.invite(account_holders.moderator(), now=now())
+    assert _join(app, token, email="zoe@example.org") == 400
+    assert accounts.staff() == []
+    assert _join(app, token) == 303
