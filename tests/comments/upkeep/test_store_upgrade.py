@@ -197,7 +197,7 @@ def test_the_command_shows_what_is_pending_and_does_it(folder: Path) -> None:
         1,
         [
             f"the data file: format 3 becomes {data_files.FORMAT}",
-            f"count comments by page and hour: {days} rows left, not begun",
+            f"count comments by page and hour, and votes by day: {days} rows left, not begun",
             f"render comments again: {count} rows left, not begun",
             "`flatthread serve` and `flatthread upgrade` make a backup first.",
         ],
