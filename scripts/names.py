@@ -58,7 +58,7 @@ QUESTIONS = frozenset(("is", "are", "was", "were", "has", "have", "may", "can", 
 # Verbs that act and return whether the act had an effect.
 ACTS = words(
     """
-    adapt add admit advance apply begin cancel catch check checkpoint claim compact count do
+    adapt add admit advance apply begin cancel carry catch check checkpoint claim compact count do
     drop empty expire finish leave make mark mend remove renew request restrict retract set
     settle skip sleep step stop store switch take try wait
     """

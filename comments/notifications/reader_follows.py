@@ -145,6 +145,35 @@ def unfollow(
     transactions.transaction(body).tell()
 
 
+def carry(
+    author: str,
+    source: records.ThreadName,
+    target: records.ThreadName,
+    changes: thread_followers.FollowerChanges,
+    *,
+    keeps: bool,
+) -> bool:
+    """Let a follower of one thread follow another one, in the current transaction.
+
+    Return whether they did not follow it before. With `keeps`, they still follow the first thread.
+    """
+    keys = [follow_rows.follow_key(author, name) for name in (source, target)]
+    old, new = reads.get_multi(keys)
+    if old is not None and new is None:
+        row = follow_rows.FollowRow(
+            key=keys[1], thread=target.id, since=old.since, name=old.name,
+            listed=keys[1].id() if old.name else "",
+        )  # fmt: skip
+        changes.writes.append(ownership.Writes(_OWNER, put=(row,)))
+        changes.mark(thread_followers.set_of(target), _member(author), follows=True)
+        changes.count(target.site, keys[1].id(), was=False, follows=True)
+    if not keeps:
+        changes.writes.append(ownership.Writes(_OWNER, delete=(keys[0],)))
+        changes.mark(thread_followers.set_of(source), _member(author), follows=False)
+        changes.count(source.site, keys[0].id(), was=old is not None, follows=False)
+    return new is None
+
+
 def show_name(thread: records.ThreadName, author: str, name: str) -> None:
     """Let the site's staff see, under this name, that a reader follows a thread.
 

@@ -103,6 +103,33 @@ def subscribe(
     transactions.transaction(body).tell()
 
 
+def carry(
+    subscriber: str,
+    source: records.ThreadName,
+    target: records.ThreadName,
+    changes: thread_followers.FollowerChanges,
+    *,
+    keeps: bool,
+) -> bool:
+    """Let a subscriber of one thread subscribe to another one; see `reader_follows.carry`."""
+    names = [comment_rows.thread_key_name(name) for name in (source, target)]
+    keys = [subscription_rows.subscription_key(subscriber, _name(_THREAD, name)) for name in names]
+    old, new = reads.get_multi(keys)
+    if old is not None and new is None:
+        row = subscription_rows.SubscriptionRow(
+            key=keys[1], site=old.site, owner=old.owner, shares=old.shares, since=old.since,
+            list=thread_followers.set_of(target).text,
+        )  # fmt: skip
+        changes.writes.append(ownership.Writes(_OWNER, put=(row,)))
+        changes.mark(thread_followers.set_of(target), subscriber, follows=True)
+        changes.count(target.site, names[1], was=False, follows=True)
+    if not keeps:
+        changes.writes.append(ownership.Writes(_OWNER, delete=(keys[0],)))
+        changes.mark(thread_followers.set_of(source), subscriber, follows=False)
+        changes.count(source.site, names[0], was=old is not None, follows=False)
+    return new is None
+
+
 def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None:
     """End subscriptions, ignoring missing ones, and erase the address if no subscription remains.
 

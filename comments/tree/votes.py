@@ -29,14 +29,14 @@ is the caller's author id, which contains no "/" and is in no response. A networ
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, schema, vote_rows
+from comments.store.models import comment_rows, conversion, schema, vote_rows
 
 COUNT_AFTER = timedelta(
     seconds=10
@@ -396,6 +396,26 @@ def _sides(name: records.ThreadName) -> Iterator[tuple[str, str, int]]:
     for message in reads.fetch(query):
         side = message.properties["side"].string_value
         yield side[:-1], message.key.path[-1].name, values[side[-1]]
+
+
+def transfer_writes(thread: str, targets: Mapping[str, str]) -> ownership.Writes:
+    """Move the votes on comments that move from a thread to others, in the same transaction.
+
+    `thread` is the key name of the thread, and `targets` contains those of the other threads by the
+    ids of the comments.
+    """
+    where = (("thread", "=", thread),)
+    put: list[schema.StoredRow] = []
+    for message in reads.fetch(reads.Query("Vote", where=where)):
+        comment_id, voter = (step.name for step in message.key.path)
+        if comment_id in targets:
+            value = message.properties["value"].integer_value
+            put.append(_row(comment_id, targets[comment_id], voter, value))
+    for message in reads.fetch(reads.Query("VotesDue", where=where)):
+        comment_id, due = message.key.path[-1].name, conversion.stored_time(message, "due")
+        if comment_id in targets and due is not None:
+            put.append(_due_row(comment_id, targets[comment_id], due))
+    return ownership.Writes(OWNER, put=tuple(put))
 
 
 def waiting_comments(name: records.ThreadName) -> set[str]:

@@ -47,7 +47,7 @@ from comments.store import connection, reads
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.memory import per_process
 from comments.transfer.importing import import_undo
-from comments.transfer.moves import move_journal, thread_moves
+from comments.transfer.moves import move_journal, thread_joins, thread_moves
 from comments.tree.bulk import recategorize
 from comments.tree.counters import sharding, thread_counts
 from comments.tree.counters.declared import declared_backfill
@@ -230,6 +230,7 @@ class Scheduler:
                 rate_limits,
                 bans,
                 import_undo,
+                thread_joins,
                 move_journal,
                 bulk_decisions,
                 security_log,

@@ -1,14 +1,14 @@
-"""List, show, change, move and rebuild threads: `thread list|show|set|move|rebuild` and more."""
+"""List, show, change and rebuild threads: `thread list|show|set|rebuild` and more."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 import click
 import msgspec
 
-from comments.cli import console, import_files
-from comments.cli.commands import compaction_commands, moderation_commands
+from comments.cli import console
+from comments.cli.commands import compaction_commands, moderation_commands, move_commands
 from comments.domain import decoders, records
 from comments.domain.counters import counting
 from comments.domain.text import tables
@@ -17,8 +17,7 @@ from comments.moderation import thread_list
 from comments.moderation.policy import thread_overrides
 from comments.notifications import follower_addresses, reader_follows, thread_followers
 from comments.reading import tree_table
-from comments.transfer.checking import page_mapping
-from comments.transfer.moves import doubled_threads, move_journal, move_plan, thread_moves
+from comments.transfer.moves import doubled_threads
 from comments.tree.counters import totals
 from comments.tree.lists import ordered_query
 from comments.upkeep import scheduler
@@ -26,6 +25,8 @@ from comments.upkeep import scheduler
 Line = TypeVar("Line", bound=msgspec.Struct)
 
 thread = console.Group("thread", help="List, show, change, move and rebuild threads.")
+for _command in move_commands.COMMANDS:
+    thread.add_command(_command)
 _json = click.option("--json", "is_json", is_flag=True, help="Print JSON, with all stored values.")
 
 
@@ -259,110 +260,6 @@ def _set_thread(
         value = getattr(change.thread, field)
         by = "a moderator" if field in change.thread.own else "the oldest approved comment"
         click.echo(f"{field}\t{value if isinstance(value, str) else ', '.join(value)}\t{by}")
-
-
-class _ListedMove(msgspec.Struct, frozen=True):
-    """One line of `thread moves`. The last three values are numbers of threads."""
-
-    move: str
-    began: datetime
-    state: str
-    by: str
-    what: str
-    threads: int
-    moved: int
-    restored: int
-
-
-@thread.command("move", console.SITE)
-@click.argument("old", required=False)
-@click.argument("new", required=False)
-@click.option("--list", "file", type=click.File(encoding="utf-8"), help="CSV file: old,new.")
-@import_files.mapping_option
-@click.option("--dry-run", is_flag=True, help="Say what would move, but store nothing.")
-def _move_threads(
-    site_id: str,
-    old: str | None,
-    new: str | None,
-    *,
-    file: TextIO | None,
-    mapping: tuple[str, ...],
-    dry_run: bool,
-) -> None:
-    """Move threads to the new addresses of their pages.
-
-    Name the thread OLD and its NEW id or address, a list of such pairs (--list), or mappings of
-    hosts, paths and patterns (--map). The old addresses continue to work. A thread never moves to
-    an address that leads to another thread. An interrupted move continues by itself.
-    """
-    if ((old is not None) + (file is not None) + bool(mapping)) != 1 or (old and not new):
-        raise click.ClickException("Enter either OLD and NEW, --list, or --map.")
-    site = console.site(site_id)
-    if old and new:
-        plan, what = move_plan.of_list(site, [(old, new)]), f"{old} to {new}"
-    elif file is not None:
-        pairs = move_plan.read_list(_text(file))
-        plan, what = move_plan.of_list(site, pairs), f"a list of {quantity(len(pairs), 'page')}"
-    else:
-        plan = move_plan.of_mapping(site, page_mapping.PageMapping(mapping, site.origins))
-        what = ", ".join(mapping)
-    _report(plan)
-    if dry_run or not plan.moves:
-        click.echo("Nothing was stored.")
-        return
-    actor = moderation_commands.ACTOR
-    move = thread_moves.begin(site, plan, what, actor, now=datetime.now(UTC))
-    move = thread_moves.run_to_end(move)
-    click.echo(f"Moved {quantity(move.moved, 'thread')}.")
-    click.echo(f"To undo this within 30 days: flatthread thread unmove {site.id} {move.id}")
-
-
-def _text(file: TextIO) -> str:
-    try:
-        return file.read()
-    except UnicodeDecodeError as error:
-        raise click.ClickException("The list is not valid UTF-8.") from error
-
-
-def _report(plan: "move_plan.Plan") -> None:
-    for move in plan.moves:
-        click.echo(f"move\t{move.old}\t{move.new}")
-    for collision in plan.collisions:
-        click.echo(f"taken\t{collision.old}\t{collision.new}\tby {collision.owner}")
-    for missing in plan.missing:
-        click.echo(f"none\t{missing}")
-    left = "" if plan.left is None else f", and {plan.left} not matched"
-    click.echo(
-        f"{quantity(len(plan.moves), 'thread')} to move, {len(plan.collisions)} whose new address "
-        f"is taken, {len(plan.missing)} not found, {plan.same} already there{left}."
-    )
-
-
-@thread.command("moves", console.SITE)
-@_json
-def _list_moves(site_id: str, *, is_json: bool) -> None:
-    """List the moves of a site's threads of the last 30 days, newest first."""
-    moves = [
-        _ListedMove(
-            move.id, move.began, move.state, move.actor.name,
-            move.what, move.threads, move.moved, move.restored,
-        )
-        for move in move_journal.of_site(console.site(site_id).id)
-    ]  # fmt: skip
-    _print(_ListedMove, moves, is_json=is_json)
-
-
-@thread.command("unmove", console.SITE)
-@click.argument("move_id", metavar="MOVE")
-def _undo_move(site_id: str, move_id: str) -> None:
-    """Undo a move within 30 days. Threads that have moved again since then stay.
-
-    The new addresses lead nowhere afterwards, except those that threads had before.
-    """
-    actor, now = moderation_commands.ACTOR, datetime.now(UTC)
-    move = thread_moves.undo(console.site(site_id).id, move_id, actor, now=now)
-    move = thread_moves.run_to_end(move)
-    click.echo(f"Moved {move.restored} of {quantity(move.moved, 'thread')} back.")
 
 
 @thread.command("doubles", console.SITE)

@@ -142,6 +142,12 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "GET SITE/moves, POST SITE/moves, POST SITE/moves/undo",
         ),
         OperationRow(
+            "Merge threads, and split discussions off",
+            _SITE,
+            "thread merge, thread split",
+            reason="The console does not offer it yet.",
+        ),
+        OperationRow(
             "Find threads with the same comments",
             _SITE,
             "thread doubles",

@@ -12,9 +12,11 @@ import itertools
 import secrets
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 import msgspec
 
+from comments import errors
 from comments.domain import decoders, records
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows, schema
@@ -22,6 +24,7 @@ from comments.store.models import event_rows, schema
 OWNER = "move_journal"
 AT_ONCE = 10  # Threads in one part, which one transaction moves
 TERM = timedelta(days=30)  # A move can be undone for this time.
+PLACES_AT_ONCE = 5_000  # Former places in one part
 _PREFIX = "moves/"
 _STORED_AT_ONCE = 50  # Parts in one transaction
 _BEHIND = "\U0010ffff"
@@ -37,11 +40,54 @@ class MoveState(enum.StrEnum):
     UNDONE = "undone"
 
 
+class Join(msgspec.Struct, frozen=True):
+    """What the undo of a merge or a split must know about it.
+
+    `source` and `target` are stored ids. For a merge, `row` is the source's row, and `aliases` are
+    the other ids of the source. For a split, `comment` is the comment that was split off, and
+    `answered` the comment that it answered, or "". `is_new` tells whether the split created the
+    target. `own` is the target's value before the operation, and `shape` its value afterwards.
+    `comments` is the number of moved comments. `places` is the number of parts that contain former
+    places of comments; each further part is a follower of the source (`CarriedFollower`). From
+    `due` on, the buckets of the thread that the operation emptied can be deleted.
+    """
+
+    kind: Literal["merge", "split"]
+    source: str
+    target: str
+    shape: int
+    comment: str = ""
+    answered: str = ""
+    row: str = ""
+    aliases: tuple[str, ...] = ()
+    is_new: bool = False
+    own: tuple[str, ...] = ()
+    places: int = 0
+    comments: int = 0
+    due: datetime | None = None
+
+
+class FormerPlace(msgspec.Struct, frozen=True, array_like=True):
+    """The place of a comment before a merge or a split, if the comment moved or got another one."""
+
+    comment: str
+    parent: str
+    number: int
+    has_moved: bool
+
+
+class CarriedFollower(msgspec.Struct, frozen=True, array_like=True):
+    """A follower who now follows the target; `is_new` tells whether they did not before."""
+
+    member: str
+    is_new: bool
+
+
 class Move(msgspec.Struct, frozen=True):
     """One operation. `next` is the number of finished parts of the move, or of its undo.
 
     `threads`, `moved` and `restored` are numbers of threads. A thread that another operation or a
-    new thread has overtaken is not moved, and not restored.
+    new thread has overtaken is not moved, and not restored. `join` describes a merge or a split.
     """
 
     site: str
@@ -55,6 +101,7 @@ class Move(msgspec.Struct, frozen=True):
     next: int = 0
     moved: int = 0
     restored: int = 0
+    join: Join | None = None
 
     @property
     def is_unfinished(self) -> bool:
@@ -80,6 +127,8 @@ class MoveEntry(msgspec.Struct, array_like=True):
 
 
 _MOVE = decoders.json(Move)
+_PLACES = decoders.json(list[FormerPlace])
+_FOLLOWER = decoders.json(CarriedFollower)
 _ENTRIES = decoders.json(list[MoveEntry])
 
 
@@ -97,6 +146,46 @@ def part(move: Move, number: int) -> list[MoveEntry]:
     """Read the entries of a part."""
     row = reads.get(_part_key(move, number))
     return [] if row is None else _ENTRIES.decode(row.content)
+
+
+def check_idle(site: str) -> None:
+    """Check that no move, merge, split or undo of the site is unfinished.
+
+    Raises:
+        errors.MoveRefused: one of them is.
+    """
+    other = next((move for move in of_site(site) if move.is_unfinished), None)
+    if other is not None:
+        raise errors.MoveRefused(
+            f"The move {other.id} of this site is not finished. The service continues it; wait "
+            f"until `thread moves {site}` lists it as done or undone."
+        )
+
+
+def former_places(move: Move, count: int) -> list[FormerPlace]:
+    """Read the first `count` parts of a merge or a split."""
+    rows = reads.get_multi([_part_key(move, number) for number in range(count)])
+    return [place for row in rows if row is not None for place in _PLACES.decode(row.content)]
+
+
+def place_writes(move: Move, places: Sequence[FormerPlace]) -> ownership.Writes:
+    """Store the former places of a merge or a split as the parts of its journal."""
+    parts = range(0, len(places), PLACES_AT_ONCE)
+    rows = (
+        _row(move, number, places[start : start + PLACES_AT_ONCE])
+        for number, start in enumerate(parts)
+    )
+    return ownership.Writes(OWNER, put=tuple(rows))
+
+
+def follower(move: Move, number: int) -> CarriedFollower:
+    """Read a part that contains a follower."""
+    row = reads.get(_part_key(move, number))
+    return _FOLLOWER.decode(row.content)
+
+
+def follower_writes(move: Move, number: int, carried: CarriedFollower) -> ownership.Writes:
+    return ownership.Writes(OWNER, put=(_row(move, number, carried),))
 
 
 def writes(
@@ -165,5 +254,9 @@ def _part_key(move: Move, number: int) -> schema.RowKey:
 
 
 def _part_row(move: Move, number: int, entries: Sequence[MoveEntry]) -> event_rows.MovePartRow:
-    content = msgspec.json.encode(list(entries)).decode()
-    return event_rows.MovePartRow(key=_part_key(move, number), content=content)
+    return _row(move, number, list(entries))
+
+
+def _row(move: Move, number: int, content: object) -> event_rows.MovePartRow:
+    text = msgspec.json.encode(content).decode()
+    return event_rows.MovePartRow(key=_part_key(move, number), content=text)

@@ -103,7 +103,7 @@ def of_list(site: records.Site, pairs: Sequence[tuple[str, str]]) -> Plan:
                 message = f"{old!r} and {wanted[stored][0]!r} are the same thread."
                 raise errors.MoveRefused(message, fields[0])
             target = _id(site, new, fields[1])
-            wanted[stored] = (old, target, _url(site, new, target))
+            wanted[stored] = (old, target, page_url(site, new, target))
     moves, missing = [], []
     for some in _parts(list(wanted.items())):
         keys = [comment_rows.thread_key(records.ThreadName(site.id, name)) for name, _ in some]
@@ -150,7 +150,7 @@ def _mapped_move(
                 mapped = mapping.apply(address)
                 new = thread_ids.page_id(mapped.url, site)
                 return (
-                    PlannedMove(stored, shown, new, _url(site, mapped.url, new))
+                    PlannedMove(stored, shown, new, page_url(site, mapped.url, new))
                     if mapped.by
                     else None
                 )
@@ -191,6 +191,15 @@ def _owners(site: records.Site, moves: Sequence[PlannedMove]) -> list[str]:
     ]
 
 
+def stored_id(site: records.Site, given: str, field: str) -> str:
+    """Return the stored id of the thread to which an address or id leads.
+
+    Raises:
+        errors.MoveRefused: the address or id, which the caller calls `field`, is invalid.
+    """
+    return thread_aliases.stored_id(site, _id(site, given, field))
+
+
 def _id(site: records.Site, given: str, field: str) -> str:
     """Return the canonical id that an address or id names."""
     try:
@@ -201,7 +210,7 @@ def _id(site: records.Site, given: str, field: str) -> str:
         raise errors.MoveRefused(f"{given!r}: {error_texts.sentence(error)}", field) from error
 
 
-def _url(site: records.Site, given: str, thread: str) -> str:
+def page_url(site: records.Site, given: str, thread: str) -> str:
     """Return the address of a thread's new page, or "" if it is not on the site."""
     address = thread_ids.absolute(given, site.origins)
     if "://" in address and (known := thread_info.address(address, site)):

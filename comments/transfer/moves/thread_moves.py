@@ -27,10 +27,10 @@ from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, schema
 from comments.threads import comment_flags, details, naming, thread_aliases
-from comments.transfer.moves import move_journal, move_plan
+from comments.transfer.moves import move_journal, move_plan, thread_joins
 from comments.transfer.moves.move_journal import Move, MoveEntry, MoveState
 
-MOVE, UNDO = "move-threads", "undo-move"  # Verbs in the audit log
+MOVE, UNDO = "move-threads", thread_joins.UNDO  # Verbs in the audit log
 STEPS = 100  # Parts per call of `finish`, to leave time for other work
 
 
@@ -44,7 +44,7 @@ def begin(
     """
     if not plan.moves:
         raise errors.MoveRefused("No thread moves.")
-    _check_idle(site.id)
+    move_journal.check_idle(site.id)
     entries = [MoveEntry(*msgspec.structs.astuple(move)) for move in plan.moves]
     planned = move_journal.plan(site.id, what, actor, entries, now=now)
     return _switch(planned, MoveState.RUNNING, audit_log.Act(actor, MOVE), now=now)
@@ -60,13 +60,15 @@ def undo(site_id: str, move_id: str, actor: records.Actor, *, now: datetime) -> 
     move = move_journal.get(site_id, move_id)
     if move is None:
         raise errors.MoveRefused(f"The site {site_id} has no move {move_id}.")
-    _check_idle(site_id)
+    move_journal.check_idle(site_id)
     if move.state is not MoveState.DONE:
         raise errors.MoveRefused(f"The move {move_id} is {move.state}, so it cannot be undone.")
     if now - move.began > move_journal.TERM:
         raise errors.MoveRefused(
             f"The move {move_id} began more than {move_journal.TERM.days} days ago."
         )
+    if move.join is not None:
+        return thread_joins.undo(move, move.join, actor, now=now)
     return _switch(move, MoveState.UNDOING, audit_log.Act(actor, UNDO), now=now)
 
 
@@ -90,15 +92,6 @@ def finish(steps: int = STEPS) -> None:
             while move.is_unfinished and steps > 0:
                 move = _run_part(move)
                 steps -= 1
-
-
-def _check_idle(site_id: str) -> None:
-    other = next((move for move in move_journal.of_site(site_id) if move.is_unfinished), None)
-    if other is not None:
-        raise errors.MoveRefused(
-            f"The move {other.id} of this site is not finished. The service continues it; wait "
-            f"until `thread moves {site_id}` lists it as done or undone."
-        )
 
 
 def _switch(move: Move, state: MoveState, act: audit_log.Act, *, now: datetime) -> Move:
@@ -135,6 +128,8 @@ def _run_part(move: Move) -> Move:
 
     If another process has run the part, nothing changes.
     """
+    if move.join is not None:
+        return thread_joins.step(move, move.join)
     changed, after = transactions.transaction(functools.partial(_change_part, move))
     site_settings.COPIES.get().drop(move.site)
     for name in changed:

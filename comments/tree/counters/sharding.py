@@ -23,9 +23,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from comments import errors
 from comments.domain import records
+from comments.domain.counters import counting
 from comments.store import connection, ownership, reads, transactions
 from comments.store.memory import per_process
-from comments.store.models import comment_rows, conversion, counter_rows
+from comments.store.models import comment_rows, conversion, counter_rows, vote_rows
 from comments.tree.counters import post_shares, totals
 
 _PATIENCE = 5.0  # Seconds allowed for spreading, which a later writer can also do.
@@ -255,6 +256,22 @@ def gather(name: records.ThreadName) -> None:
 
     transactions.transaction(body)
     SHARDS.get().forget(name)
+
+
+def removal_writes(name: records.ThreadName, count: int) -> ownership.Writes:
+    """Delete the counters of a thread with `count` shards that the current transaction deletes.
+
+    The number of followers stays, because it counts rows of their own.
+    """
+    first, *others = [counter_rows.thread_counter_key(name, shard) for shard in range(count)]
+    followers = counter_rows.numbers_of(reads.get(first)).get(counting.FOLLOWERS, 0)
+    query = reads.Query("Participation", ancestor=comment_rows.thread_key(name), keys_only=True)
+    gone = [*others, *map(vote_rows.key_of, reads.fetch(query))]
+    if not followers:
+        return ownership.Writes(counter_rows.OWNER, delete=(first, *gone))
+    kept = counter_rows.thread_counter(name, 0)
+    row = counter_rows.with_numbers(kept, {counting.FOLLOWERS: followers})
+    return ownership.Writes(counter_rows.OWNER, put=(row,), delete=tuple(gone))
 
 
 def gather_quiet() -> int:

@@ -45,20 +45,24 @@ class NewPlace(NamedTuple):
     child_count: int
 
 
-def places(scheme: sorthash.Scheme, rows: Mapping[str, records.Comment]) -> dict[str, NewPlace]:
+def places(
+    scheme: sorthash.Scheme, rows: Mapping[str, records.Comment], first: int = 0
+) -> dict[str, NewPlace]:
     """Return the place of each comment of a thread, by comment id.
+
+    `first` is the smallest number that a root may have.
 
     Raises:
         errors.Conflict: links form a cycle (`repair` corrects such a thread), or a comment has more
             replies than a segment of the scheme can number.
     """
-    answers = {row.id: _answered_id(row, rows) for row in rows.values()}
+    answers = answered_ids(rows)
     children, levels = _tree(scheme, rows, answers)
     placed: dict[str, NewPlace] = {}
     waiting: list[tuple[str | None, str]] = [(None, "")]
     while waiting:
         parent, above = waiting.pop()
-        previous = -1 if parent is None else 0
+        previous = first - 1 if parent is None else 0
         for row in _order_siblings(children.pop(parent, []), answers):
             is_free = row.parent == parent and row.number > previous
             previous = row.number if is_free else previous + 1
@@ -79,6 +83,11 @@ def places(scheme: sorthash.Scheme, rows: Mapping[str, records.Comment]) -> dict
 def needed_root_count(placed: Mapping[str, NewPlace]) -> int:
     """Return the smallest value of the root counter that is above all numbers of roots."""
     return max((place.number + 1 for place in placed.values() if place.parent is None), default=0)
+
+
+def answered_ids(rows: Mapping[str, records.Comment]) -> dict[str, str | None]:
+    """Return the comment that each comment of a thread answers; None for the roots."""
+    return {row.id: _answered_id(row, rows) for row in rows.values()}
 
 
 def _answered_id(row: records.Comment, rows: Mapping[str, records.Comment]) -> str | None:

@@ -16,7 +16,8 @@ flagged as moved, so no process uses the previous buckets after the commit
 (`deltas.DeltaRow.moved`). Comments that become listed or unlisted are also flagged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from comments import errors
@@ -38,6 +39,7 @@ _PLACE = (
     "parent", "number", "level", "sort_hash", "slug", "listed", "child_count",
     "shape", "former_slugs", "revision", "text_revision",
 )  # fmt: skip
+FROM = "@"  # Separates a former slug and the digest of a thread that the comment has left
 _FLAGS = ("unfolded", "moved", "fold_by")
 
 
@@ -111,8 +113,7 @@ def _move(
     patches: list[ownership.Patch] = []
     for row in rows.values():
         place, message = places[row.id], messages[row.id]
-        patch = _patch(row, place, message, shape, is_first=not patches)
-        patches.append(patch)
+        patches.append(patch(row, place, message, shape, is_first=not patches))
         if row.listed != place.listed:
             before = conversion.state_from_message(message)
             counted.append(Counted(before, before._replace(listed=place.listed)))
@@ -123,12 +124,25 @@ def _move(
         raise errors.Conflict("thread-too-large")
 
 
-def _patch(
-    row: records.Comment, place: reshaping.NewPlace, message: Any, shape: int, *, is_first: bool
+def patch(  # noqa: PLR0913 - a comment can move between threads
+    row: records.Comment,
+    place: reshaping.NewPlace,
+    message: Any,
+    shape: int,
+    *,
+    is_first: bool,
+    moved: Mapping[str, Any] = MappingProxyType({}),
+    left: Sequence[str] = (),
 ) -> ownership.Patch:
+    """Return the patch that gives a comment a new place.
+
+    A comment that moves to another thread also gets the values in `moved`. `left` contains the
+    digests of the ids of its previous thread, under which its former slug can be found.
+    """
     former = conversion.texts(message.properties["former_slugs"])
-    if row.slug != place.slug:
-        former = (*(slug for slug in former if slug not in {row.slug, place.slug}), row.slug)
+    if moved or row.slug != place.slug:
+        slugs = (*former, row.slug, *(f"{row.slug}{FROM}{digest}" for digest in left))
+        former = tuple(dict.fromkeys(slug for slug in slugs if slug != place.slug))
     made = comment_rows.CommentRow(
         key=comment_rows.comment_key(row.id),
         thread=message.properties["thread"].string_value,
@@ -138,8 +152,9 @@ def _patch(
         revision=row.revision + 1,
         text_revision=row.text_revision,
     )
+    made.populate(**moved)
     if not (is_first or row.listed != place.listed):
-        return ownership.Patch(made, _PLACE, message)
+        return ownership.Patch(made, (*_PLACE, *moved), message)
     made.unfolded, made.fold_by = True, AT_ONCE
     made.moved = is_first or message.properties["moved"].boolean_value
-    return ownership.Patch(made, (*_PLACE, *_FLAGS), message)
+    return ownership.Patch(made, (*_PLACE, *_FLAGS, *moved), message)

@@ -88,6 +88,10 @@ def answer(error: Exception) -> flask.Response:
     """Return the response to a request that ended in `error`."""
     if isinstance(error, exceptions.HTTPException):
         return _of_flask(error)
+    if type(error) is errors.BadCursor and "led_to" in flask.g:
+        # The cursor may be from a thread that was merged into another one.
+        error = errors.CursorExpired()
+        error.params["thread"] = flask.g.led_to
     status = status_of(error)
     if status >= _INTERNAL:
         # The route is logged instead of the path, because the path may contain personal data.

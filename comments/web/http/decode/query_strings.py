@@ -16,6 +16,7 @@ import msgspec
 from comments import errors
 from comments.domain import decoders, records
 from comments.threads import thread_aliases
+from comments.tree.lists import slugs
 from comments.web.http.decode import field_errors, parameters, thread_parameters
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -55,7 +56,17 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     parameters = pairs(raw, _THREAD_NAMES)
     given = {name: value for name, value in parameters.items() if name not in _THREAD_NAMES}
     rest = _convert(given if number is None else given | {"page": number}, shape)
-    return thread_aliases.stored_id(site, thread_parameters.thread(raw, site)), rest
+    asked = thread_parameters.thread(raw, site)
+    stored = thread_aliases.stored_id(site, asked)
+    if stored != asked:
+        flask.g.led_to = stored
+        name = records.ThreadName(site.id, asked)
+        places = {field: getattr(rest, field, None) for field in ("around", "slug")}
+        from_there = {
+            field: slugs.address_from(name, value) for field, value in places.items() if value
+        }
+        rest = msgspec.structs.replace(rest, **from_there)
+    return stored, rest
 
 
 def pairs(

@@ -1,0 +1,176 @@
+"""Plan to merge two threads into one, or to split a discussion off. A plan stores nothing.
+
+    plan = join_plan.of_merge(site, "page-b", "page-a")
+    plan = join_plan.of_split(site, comment_id, "/new-page")
+
+`thread_joins` runs a plan. It divides the comments again, with the same code, in its transaction.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from comments import errors
+from comments.domain import records
+from comments.notifications import thread_followers
+from comments.store import connection, reads, transactions
+from comments.store.models import comment_rows
+from comments.transfer.moves import move_plan
+from comments.tree import placement, status_changes
+from comments.tree.schemes import transplant
+from comments.tree.schemes.transplant import StoredTree, ThreadTree
+
+SECONDS = 240.0  # Maximum seconds to read two threads; the service aborts transactions after 270 s.
+
+
+class JoinPlan(NamedTuple):
+    """What a merge or a split would do.
+
+    `source` and `target` are the ids of the stored threads, and `old` and `new` the ids that these
+    threads show. `comment` is the comment to split off,
+    or "". `is_new` tells whether a split creates the target, whose page has the address `url`.
+    `comments` is the number of comments that move, `kept` the number of the other comments of both
+    threads, and `renamed` the number of all comments that get another slug. `followers` is the
+    number of followers who will follow the target instead, `unpinned` the number of comments that
+    lose their pins. `settings` contains the settings of the source (its lock and its policy) that
+    differ from those of the target, and are lost.
+    """
+
+    source: str
+    target: str
+    old: str
+    new: str
+    comment: str
+    is_new: bool
+    url: str
+    comments: int
+    kept: int
+    renamed: int
+    followers: int
+    unpinned: int
+    settings: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """Describe the operation for the list of moves."""
+        if self.comment:
+            return f"split {self.comment} from {self.old} into {self.new}"
+        return f"merge {self.old} into {self.new}"
+
+
+class Division(NamedTuple):
+    """The threads as stored and as they will be, and the ids of the comments that move."""
+
+    source: StoredTree
+    target: StoredTree
+    trees: tuple[ThreadTree, ...]
+    moved: Sequence[str]
+    is_new: bool
+
+
+def of_merge(site: records.Site, source: str, target: str) -> JoinPlan:
+    """Plan to merge a thread into another one, given their addresses or ids.
+
+    Raises:
+        errors.MoveRefused: an address is invalid, a thread does not exist, or both are the same.
+        errors.Conflict: see `transplant.apply`.
+    """
+    return _plan(site, move_plan.stored_id(site, source, "source"), target, "")
+
+
+def of_split(site: records.Site, comment: str, target: str) -> JoinPlan:
+    """Plan to split off a comment, given its id, with all comments below it.
+
+    `target` is the address or id of another page. If this page has a thread, the comments join it.
+
+    Raises:
+        errors.MoveRefused: the address is invalid, the site has no such comment, or the target is
+            the comment's thread, or the thread has no other comments.
+        errors.Conflict: see `transplant.apply`.
+    """
+    row = reads.get(comment_rows.comment_key(comment))
+    if row is None or row.site != site.id:
+        raise errors.MoveRefused(f"The site {site.id} has no comment {comment}.")
+    return _plan(site, row.thread_id, target, comment)
+
+
+def _plan(site: records.Site, source: str, given: str, comment: str) -> JoinPlan:
+    target = move_plan.stored_id(site, given, "target")
+    with connection.within(SECONDS):
+        divided = transactions.snapshot(lambda: divide(site, source, target, comment))
+    old, new = divided.source.thread, divided.target.thread
+    lost = [
+        f"{name}: {getattr(old, name)}"
+        for name in ("state", "policy")
+        if not comment and getattr(old, name) and getattr(old, name) != getattr(new, name)
+    ]
+    name = records.ThreadName(site.id, source)
+    total = sum(len(tree.rows) for tree in divided.trees)
+    pinned = sum(divided.source.rows[key].pinned for key in divided.moved)
+    return JoinPlan(
+        source=source,
+        target=target,
+        old=old.alias or source,
+        new=new.alias or target,
+        comment=comment,
+        is_new=divided.is_new,
+        url=move_plan.page_url(site, given, target) if divided.is_new else new.url,
+        comments=len(divided.moved),
+        kept=total - len(divided.moved),
+        renamed=transplant.count_renamed(divided.trees),
+        followers=0 if comment else thread_followers.count(name).all,
+        unpinned=pinned - sum(key in new.pins for key in divided.moved),
+        settings=tuple(lost),
+    )
+
+
+def divide(site: records.Site, source: str, target: str, comment: str) -> Division:
+    """Read both threads, given their stored ids, and divide their comments between them.
+
+    Raises:
+        errors.MoveRefused: see `of_merge` and `of_split`.
+    """
+    if source == target:
+        raise errors.MoveRefused("Both addresses lead to the same thread.")
+    old, new = read(site, source), read(site, target)
+    if old is None or (new is None and not comment):
+        raise errors.MoveRefused(f"There is no thread {source if old is None else target}.")
+    is_new = new is None
+    moved = transplant.branch(old.rows, [comment]) if comment else old.rows.keys()
+    rest = {key: row for key, row in old.rows.items() if key not in moved}
+    if not moved or (comment and not rest):
+        raise errors.MoveRefused(
+            f"The thread {source} has no other comments. Move the thread instead."
+            if comment
+            else f"The thread {source} has no comments."
+        )
+    if new is None:
+        new = StoredTree(_new_thread(site, target, old, comment), {}, {})
+    pins = [key for key in old.thread.pins if key in moved]
+    new.thread.pins = [*new.thread.pins, *pins][: status_changes.MOST_PINS]
+    old.thread.pins = [key for key in old.thread.pins if key in rest]
+    new.thread.active = records.newest([new.thread.active, old.thread.active])
+    placed = transplant.place_by_date(old.rows, moved)
+    if comment:
+        placed[comment] = msgspec.structs.replace(placed[comment], reply_to=None)
+    # No slug of either thread is given to another comment, so old links stay unambiguous.
+    first = 0 if is_new else max(old.thread.child_count, new.thread.child_count)
+    joined = ThreadTree(new.thread, {**new.rows, **placed}, first)
+    trees = (ThreadTree(old.thread, rest), joined) if comment else (joined,)
+    return Division(old, new, trees, tuple(placed), is_new)
+
+
+def read(site: records.Site, thread: str) -> StoredTree | None:
+    return transplant.read(site.scheme, records.ThreadName(site.id, thread))
+
+
+def _new_thread(
+    site: records.Site, target: str, source: StoredTree, comment: str
+) -> comment_rows.ThreadRow:
+    """Make the thread of a split, with the settings and the categories of the source."""
+    name, old = records.ThreadName(site.id, target), source.thread
+    created = source.rows[comment].created
+    row = placement.new_thread(name, created, placement.site_scheme([name], site.scheme))
+    row.populate(state=old.state, policy=old.policy, categories=list(old.categories))
+    return row

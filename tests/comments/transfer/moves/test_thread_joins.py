@@ -1,0 +1,134 @@
+"""Threads merge, and discussions split off, and back; nothing of them is lost."""
+
+from datetime import timedelta
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+
+from comments.domain import records
+from comments.notifications import reader_follows, thread_followers
+from comments.sites import site_settings
+from comments.store import reads
+from comments.store.models import comment_rows, schema
+from comments.threads import thread_aliases
+from comments.transfer.moves import join_plan, move_journal, thread_joins, thread_moves
+from comments.tree import votes
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads, sample_votes
+
+NOW = sample_threads.START
+ADA = sample_threads.ADA
+
+
+def post(
+    site: records.Site, thread: str, minute: int, parent: str | None = None
+) -> records.Comment:
+    now = NOW + timedelta(minutes=minute)
+    return sample_threads.post(site, f"{thread}{minute}", parent, now=now, thread=thread)
+
+
+def merge(source: str, target: str) -> move_journal.Move:
+    site = site_settings.get("demo")
+    plan = join_plan.of_merge(site, source, target)
+    return thread_moves.run_to_end(thread_joins.begin(site, plan, ADA, now=NOW))
+
+
+def undo(move: move_journal.Move) -> move_journal.Move:
+    return thread_moves.run_to_end(thread_moves.undo("demo", move.id, ADA, now=NOW))
+
+
+@pytest.mark.usefixtures("store")
+def test_a_merged_thread_is_one_tree_in_the_order_of_times_and_back(site: records.Site) -> None:
+    a1 = post(site, "a", 1)
+    b2 = post(site, "b", 2)
+    post(site, "b", 3, b2.id)
+    post(site, "a", 4, a1.id)
+    post(site, "a", 5)
+    post(site, "b", 6)
+    done = merge("b", "a")
+    now = site_settings.get("demo")
+    assert thread_aliases.stored_id(now, "b") == "a"
+    assert sample_threads.listed(now, "a") == ["a1", "a4", "b2", "b3", "a5", "b6"]
+    counter_oracle.assert_counted()
+    undone = undo(done)
+    assert undone.state is move_journal.MoveState.UNDONE
+    assert sample_threads.listed(now, "a") == ["a1", "a4", "a5"]
+    assert sample_threads.listed(now, "b") == ["b2", "b3", "b6"]
+    counter_oracle.assert_counted()
+
+
+@pytest.mark.usefixtures("store")
+def test_followers_and_votes_follow_a_merge_and_its_undo(site: records.Site) -> None:
+    post(site, "a", 1)
+    b2 = post(site, "b", 2)
+    names = [sample_threads.name_of(site, thread) for thread in ("a", "b")]
+    for author, thread in (("g:ann", 0), ("g:ann", 1), ("g:bob", 1)):
+        reader_follows.follow(names[thread], author, now=NOW)
+    sample_votes.vote(b2, "ann")
+    done = merge("b", "a")
+    assert [count.all for count in map(thread_followers.count, names)] == [2, 0]
+    assert votes.votes_of(names[0], "g:ann", after=None, limit=9).votes == {b2.id: 1}
+    sample_votes.count_all()
+    counter_oracle.assert_all_counted()
+    undo(done)
+    assert [count.all for count in map(thread_followers.count, names)] == [1, 2]
+    assert votes.votes_of(names[1], "g:ann", after=None, limit=9).votes == {b2.id: 1}
+    sample_votes.count_all()
+    counter_oracle.assert_all_counted()
+
+
+@pytest.mark.usefixtures("store")
+def test_old_cursors_and_numbers_of_a_merged_thread_lead_on(
+    site: records.Site, client: FlaskClient
+) -> None:
+    page = "/api/v1/sites/demo/comments?limit=1&thread="
+    first = [post(site, "a", 1), post(site, "b", 2)]
+    later = [post(site, "a", 3), post(site, "b", 4)]
+    cursors = [client.get(f"{page}{name}").get_json()["cursor"] for name in ("a", "b")]
+    merge("b", "a")
+    answers = [
+        client.get(f"{page}{name}&cursor={cursor}")
+        for name, cursor in zip(("a", "b"), cursors, strict=True)
+    ]
+    assert [answer.status_code for answer in answers] == [410, 410]
+    assert answers[1].get_json()["params"] == {"thread": "a"}
+    for number, comments in enumerate((first, later)):
+        for name, comment in zip(("a", "b"), comments, strict=True):
+            path = f"/api/v1/sites/demo/comment?thread={name}&slug={comment.slug}"
+            assert client.get(path).get_json()["comment"]["id"] == comment.id, number
+
+
+@pytest.mark.usefixtures("store")
+def test_the_emptied_threads_buckets_are_deleted_after_two_minutes(site: records.Site) -> None:
+    post(site, "a", 1)
+    post(site, "b", 2)
+    merge("b", "a")
+    assert reads.names("BucketDirectory", ancestor=_key("b")) == ["current"]
+    thread_joins.expire(NOW + timedelta(minutes=1))
+    assert reads.names("BucketDirectory", ancestor=_key("b")) == ["current"]
+    thread_joins.expire(NOW + timedelta(minutes=3))
+    assert reads.names("BucketDirectory", ancestor=_key("b")) == []
+
+
+def _key(thread: str) -> schema.RowKey:
+    return comment_rows.thread_key(records.ThreadName("demo", thread))
+
+
+@pytest.mark.usefixtures("store")
+def test_commands_show_a_merge_or_a_split_first(site: records.Site, app: flask.Flask) -> None:
+    run = app.test_cli_runner().invoke
+    post(site, "a", 1)
+    b2 = post(site, "b", 2)
+    post(site, "b", 3)
+    assert "Nothing was stored" in run(args=["thread", "merge", "demo", "b", "a"]).output
+    shown = run(args=["thread", "split", "demo", b2.id, "c", "--yes"]).output
+    assert shown.startswith("b -> c, a new thread\n1 comment to move, 1 that stay")
+    assert sample_threads.listed(site, "c") == ["b2"]
+    merged = run(args=["thread", "merge", "demo", "c", "a", "--yes"]).output
+    assert sample_threads.listed(site_settings.get("demo"), "a") == ["a1", "b2"]
+    undone = run(args=["thread", "unmove", "demo", merged.split()[-1]]).output
+    assert undone == "Moved 1 comment back.\n"
+    refused = run(args=["thread", "merge", "demo", "a", "a"])
+    assert (refused.exit_code, "same thread" in refused.output) == (1, True)
+    assert "no comment" in run(args=["thread", "split", "demo", "x", "a"]).output
