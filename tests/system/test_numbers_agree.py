@@ -64,6 +64,10 @@ def test_numbers_of_the_same_thing_are_equal_everywhere(
     # The first thread has moved, and each place shows its new id.
     assert run(args=["thread", "move", "demo", threads[0], "moved.example/page"]).exit_code == 0
     threads[0] = "moved.example/page"
+    # The second thread was merged into the first one.
+    assert run(args=["thread", "merge", "demo", threads[1], threads[0], "--yes"]).exit_code == 0
+    del threads[1]
+    _settle()
     account_holders.account("owner", account_holders.OWNER)
     numbers = shown_numbers.ShownNumbers(app, threads)
     numbers.collect(console_browser.Desk(app, "owner"), day.people)
