@@ -52,7 +52,7 @@ def _become_owner(page: playwright.Page, app: flask.Flask, service: str) -> None
     offered = apps.offer_ownership(app, service)
     assert offered
     assert offered.file
-    expect(page.get_by_text(str(offered.file))).to_be_visible()
+    expect(page.get_by_text(offered.file.name)).to_be_visible()
     page.goto(offered.file.read_text().strip())
     page.get_by_label("Display name").fill("Ann")
     page.get_by_label("Sign-in name").fill("ann")

@@ -173,7 +173,7 @@ def test_links_images_and_html_of_a_comment_are_plain_text_in_mail(
     plain, rich = made.iter_parts()
     assert (plain.get_content_type(), rich.get_content_type()) == ("text/plain", "text/html")
     shown = Shown(rich.get_content())
-    assert shown.tags <= {"p", "a", "blockquote", "br"}
+    assert shown.tags <= {"html", "div", "p", "a", "blockquote", "br"}
     for link in (*shown.links, *re.findall(r"\w+://\S+", outgoing.box.text())):
         assert link.startswith((f"{PUBLIC}/", f"{PAGE}#"))
     assert "evil" not in f"{made['Subject']}{plain.get_content()}{rich.get_content()}"

@@ -86,7 +86,7 @@ def test_a_connected_server_sends_mail_until_it_is_removed(
 @pytest.mark.parametrize(
     ("form", "status", "problem"),
     [
-        ({"current": "not this one"}, 403, "wrong"),
+        ({"current": "not this one"}, 403, "This is not your current password."),
         ({"host": ""}, 400, "Server does not contain a valid host name"),
         ({"host": "mail.example:25"}, 400, "Server does not contain a valid host name"),
         ({"port": "0"}, 400, "Port must be between 1 and 65"),
