@@ -128,6 +128,28 @@ def test_an_edit_replaces_the_text_and_is_marked(server: str, open_tab: OpenTab)
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("The *comment*")
 
 
+def test_an_edit_is_not_offered_once_the_server_says_that_its_time_is_over(
+    server: str, open_tab: OpenTab
+) -> None:
+    page = open_tab(server).page
+    write(page, "Too late")
+
+    def end_time(route: playwright.Route) -> None:
+        response = route.fetch()
+        held = response.json()
+        ended = [each | {"editable_until": None} for each in held["comments"]]
+        route.fulfill(response=response, json=held | {"comments": ended})
+
+    page.route("**/held?*", end_time)
+    with page.expect_response("**/held?*"):
+        page.reload()
+    stored = "Object.values(localStorage).some((text) => text.includes('\"until\":null'))"
+    page.wait_for_function(stored)
+    comment(page, "Too late").get_by_role("button", name="More actions").click()
+    expect(page.get_by_role("menuitem", name="Delete")).to_be_visible()
+    expect(page.get_by_role("menuitem", name="Edit")).to_have_count(0)
+
+
 def test_a_retracted_comment_leaves_a_tombstone_while_replies_exist(
     server: str, open_tab: OpenTab
 ) -> None:

@@ -43,10 +43,11 @@ export function noteEditTime(guest, { id, editable_until: until }) {
   writeEntry(guest, id, { __proto__: null, ...mine[id], until });
 }
 
-/** Return how long an own comment can still be edited, in milliseconds. */
+/** Return how long an own comment can still be edited, in milliseconds; Infinity if not known. */
 export function editableFor(guest, id) {
   const until = guest.own(id)?.until;
-  return until ? Date.parse(until) - clock.now() : Infinity;
+  if (until === undefined) return Infinity;
+  return until === null ? 0 : Date.parse(until) - clock.now();
 }
 
 export function forget(guest, id) {
