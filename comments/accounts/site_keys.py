@@ -18,6 +18,7 @@ import msgspec
 from comments import errors
 from comments.domain import decoders
 from comments.domain.crypto import encryption
+from comments.events import audit_log
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, comment_rows
 
@@ -86,8 +87,8 @@ def every(site: str) -> tuple[SiteKey, ...]:
     return () if row is None else decoders.json(tuple[SiteKey, ...]).decode(row.keys)
 
 
-def add(site: str, key: SiteKey) -> None:
-    """Add a key to a site.
+def add(site: str, key: SiteKey, *, noted: audit_log.Noted | None = None) -> None:
+    """Add a key to a site. `noted` is for the audit log, which gets the key's id only.
 
     Raises:
         errors.NotFound: the site does not exist.
@@ -97,10 +98,12 @@ def add(site: str, key: SiteKey) -> None:
     def body() -> None:
         if not site or reads.get(comment_rows.site_key(site)) is None:
             raise errors.NotFound("site", site)
-        others = [other for other in every(site) if other.id != key.id]
-        if len(others) >= MOST:
+        stored = every(site)
+        if key in stored:
+            return  # An earlier run committed this, but the response was lost.
+        if len(stored) >= MOST:
             raise errors.Conflict("too-many-site-keys", limit=MOST)
-        _store(site, [*others, key])
+        _store(site, [*stored, key], *_audit_writes(noted, site, key.id, "added"))
 
     transactions.transaction(body)
 
@@ -124,7 +127,7 @@ def _reencrypt(key: SiteKey, secret: str) -> SiteKey:
     return msgspec.structs.replace(key, content=content) if content else key
 
 
-def remove(site: str, name: str) -> None:
+def remove(site: str, name: str, *, noted: audit_log.Noted | None = None) -> None:
     """Revoke a key. Readers who signed in with the key stay signed in until their tokens expire.
 
     Raises:
@@ -134,15 +137,25 @@ def remove(site: str, name: str) -> None:
     def body() -> None:
         stored = every(site)
         left = [key for key in stored if key.id != name]
-        if len(left) == len(stored) and not transactions.may_have_run():
+        if len(left) < len(stored):
+            _store(site, left, *_audit_writes(noted, site, name, "removed"))
+        elif not transactions.may_have_run():
             raise errors.NotFound("key", name)
-        _store(site, left)
 
     transactions.transaction(body)
 
 
-def _store(site: str, keys: list[SiteKey]) -> None:
+def _audit_writes(
+    noted: audit_log.Noted | None, site: str, name: str, done: str
+) -> tuple[ownership.Writes, ...]:
+    if noted is None:
+        return ()
+    subject = f"key:{name}"
+    return (audit_log.entry_writes(noted.act, site, subject, before="", after=done, now=noted.now),)
+
+
+def _store(site: str, keys: list[SiteKey], *entry: ownership.Writes) -> None:
     row = account_rows.SiteKeysRow(
         key=account_rows.site_keys_key(site), keys=msgspec.json.encode(keys).decode()
     )
-    transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+    transactions.apply(ownership.Writes(_OWNER, put=(row,)), *entry)

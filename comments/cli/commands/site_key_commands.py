@@ -5,11 +5,15 @@ A secret is shown once, by the command that creates it.
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from comments.accounts import site_keys
 from comments.cli import console
+
+if TYPE_CHECKING:
+    from comments.events import audit_log
 
 site_key = console.Group(
     "site-key", help="Manage the keys with which a site signs its readers' tokens."
@@ -27,11 +31,11 @@ def _add(site_id: str, public: Path | None) -> None:
     now = datetime.now(UTC)
     if public is not None:
         made = site_keys.make_public(public.read_text(encoding="utf-8", errors="replace"), now=now)
-        site_keys.add(site_id, made)
+        site_keys.add(site_id, made, noted=_audit_entry(now))
         click.echo(f"Added key {made.id} to {site_id} (EdDSA).")
         return
     made, secret = site_keys.make_shared(console.settings().secret, now=now)
-    site_keys.add(site_id, made)
+    site_keys.add(site_id, made, noted=_audit_entry(now))
     click.echo(f"Added key {made.id} to {site_id} (HS256).")
     click.echo(f"Secret (shown only once): {secret}")
 
@@ -47,5 +51,12 @@ def _list(site_id: str) -> None:
 @click.argument("name", metavar="KEY")
 def _remove(site_id: str, name: str) -> None:
     """Revoke a key."""
-    site_keys.remove(console.site(site_id).id, name)
+    site_keys.remove(console.site(site_id).id, name, noted=_audit_entry(datetime.now(UTC)))
     click.echo(f"Removed key {name} of {site_id}.")
+
+
+def _audit_entry(now: datetime) -> "audit_log.Noted":
+    from comments.cli.commands import bulk_commands
+    from comments.events import audit_log
+
+    return audit_log.Noted(audit_log.Act(bulk_commands.ACTOR, "set-key"), now)

@@ -22,7 +22,7 @@ _SURFACE = "admin."
 _SCRIPT = "script-"
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
-_SUBJECTS = ("rule", "thread", "import", "hook")
+_SUBJECTS = ("rule", "thread", "import", "hook", "key")
 # The formats in which `policy_changes` stores policies and times.
 _POLICY = re.compile(r"\A([a-z-]{1,20}),\D{1,40}(\d{1,9})\D{1,40}(\d{1,9})\D{1,40}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
@@ -189,7 +189,7 @@ def _state(verb: str, stored: str) -> str:
         return text("admin.log-nothing")
     if verb == "set-site":
         return ", ".join(label("admin.changed", name) for name in stored.split(", "))
-    if verb == "set-hook":
+    if verb in {"set-hook", "set-key"}:
         return label("admin.hook", stored)
     if verb == "set-thread":
         state, _, policy = stored.partition(" ")

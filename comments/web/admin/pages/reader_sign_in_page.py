@@ -32,15 +32,16 @@ def change_keys(site_id: str) -> flask.Response:
     """Create a key with a secret, add a public key, or revoke a key."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent, site, now = forms.read(settings_forms.SiteKeyForm), visit.site.id, datetime.now(UTC)
+    noted = site_visit.audit_entry(visit, "", "set-key")
     if sent.act == "remove":
-        site_keys.remove(site, form_fields.require("id", sent.id))
+        site_keys.remove(site, form_fields.require("id", sent.id), noted=noted)
         return _page(visit, said=labels.text("admin.site-keys-removed"))
     if sent.act == "public":
         pem = form_fields.require("public", sent.public)
-        site_keys.add(site, site_keys.make_public(pem, now=now))
+        site_keys.add(site, site_keys.make_public(pem, now=now), noted=noted)
         return _page(visit, said=labels.text("admin.site-keys-added"))
     made, secret = site_keys.make_shared(site_visit.settings().secret, now=now)
-    site_keys.add(site, made)
+    site_keys.add(site, made, noted=noted)
     return _page(visit, said=labels.text("admin.site-keys-added"), made=secret)
 
 

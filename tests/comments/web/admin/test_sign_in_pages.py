@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 
 from comments.accounts import reader_accounts, site_keys
 from comments.accounts.oidc import providers
+from comments.events import audit_log
 from comments.store import connection
 from tests.support.html import html_validator
 from tests.support.people import account_holders, provider_login, site_tokens
@@ -114,6 +115,12 @@ class TestSiteKeys:
         (key,) = site_keys.every("demo")
         assert "Key revoked." in owner.settle(KEYS, act="remove", id=key.id, status=200)
         assert site_keys.every("demo") == ()
+        entries = audit_log.log("demo")
+        assert [(each.subject, each.after) for each in entries] == [
+            (f"key:{key.id}", "removed"), (f"key:{key.id}", "added"),
+        ]  # fmt: skip
+        assert f"Key {key.id}" in owner.page("/log")
+        assert found[1] not in str(entries)
 
     def test_a_public_key_is_added_although_browsers_remove_its_line_breaks(
         self, owner: Desk
