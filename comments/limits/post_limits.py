@@ -55,6 +55,11 @@ def of(site: records.Site, settings: config.Settings) -> PostLimits:
     )
 
 
+def without_limits(site: records.Site) -> records.Site:
+    """Return a website whose own limits let any post through, for posts that need no admission."""
+    return msgspec.structs.replace(site, guard=records.OwnPostLimits(**dict.fromkeys(RANGES, 0)))
+
+
 def change(old: records.OwnPostLimits, given: dict[str, int | None]) -> records.OwnPostLimits:
     """Replace some of a website's own limits. None restores the service's default.
 

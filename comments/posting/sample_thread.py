@@ -1,11 +1,11 @@
 """Post the comments of a new service: a short thread that the demo page and the examples show."""
 
-import dataclasses
 from datetime import datetime
 
 from comments import config
 from comments.domain import records
 from comments.domain.languages import catalogue
+from comments.limits import post_limits
 from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment
 
@@ -21,16 +21,7 @@ _COMMENTS = (
 
 def post(site: records.Site, settings: config.Settings, *, now: datetime) -> None:
     """Post the sample comments, without the checks and limits that keep bots out."""
-    unlimited = dataclasses.replace(
-        settings,
-        proof_of_work=0,
-        form_seconds=0,
-        posts_per_network=0,
-        posts_per_author=0,
-        posts_per_thread=0,
-        same_texts=0,
-    )
-    request = SiteRequest(site, unlimited, now)
+    request = SiteRequest(post_limits.without_limits(site), settings, now)
     ids: list[str] = []
     for key, name, answered in _COMMENTS:
         parent = None if answered is None else ids[answered]

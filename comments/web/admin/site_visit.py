@@ -18,7 +18,7 @@ from comments.web.http import context
 from comments.web.sign_in import signed_in
 
 # The notices that any page can show at its top after a change (`redirect_with_notice`).
-NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone")
+NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone", "edited", "replied")
 
 
 class Visit(NamedTuple):

@@ -4,6 +4,7 @@ from comments.domain import presentation, records
 from comments.domain.records import Status, Verb
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes
+from comments.sites import site_settings
 from comments.tree.lists import ordered_query
 from tests.support.html import html_validator
 from tests.support.people.console_browser import Desk
@@ -33,9 +34,15 @@ def test_a_moderator_edits_a_text_from_its_page(desk: Desk, site: records.Site) 
 def test_a_moderator_replies_with_the_mark_of_the_staff(desk: Desk, site: records.Site) -> None:
     row = sample_threads.post(site, "A question")
     policy_changes.set_policy("demo", ADA, now=sample_threads.START, policy=records.Policy.ALL)
+    # Readers behind the moderator's network have used up its limit.
+    site_settings.change("demo", guard={"posts_per_network": 1, "posts_per_author": 1})
+    for number in range(3):
+        desk.settle(
+            f"/comments/{row.id}/reply", body=f"No. {number}", key=f"0123456789abcde{number}"
+        )
     for _ in range(2):  # The second form is the same one, sent again.
         desk.settle(f"/comments/{row.id}/reply", body="An *answer*", key="0123456789abcdef")
-    _, reply = ordered_query.thread(sample_threads.name_of(site))
+    *_, reply = ordered_query.thread(sample_threads.name_of(site))
     assert (reply.parent, reply.author.name, reply.html) == (
         row.id, "Bob", "<p>An <em>answer</em></p>\n",
     )  # fmt: skip
