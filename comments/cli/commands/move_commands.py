@@ -140,8 +140,8 @@ def _join(site: records.Site, plan: "join_plan.JoinPlan", *, confirmed: bool) ->
         f"{quantity(plan.comments, 'comment')} to move, {plan.kept} that stay, {plan.renamed} with "
         f"a new number, {quantity(plan.followers, 'follower')} to move, {plan.unpinned} to unpin."
     )
-    for setting in plan.settings:
-        click.echo(f"lost\t{setting}")
+    for name, value in plan.settings:
+        click.echo(f"lost\t{name}: {value}")
     if not confirmed:
         click.echo("Nothing was stored. Add --yes to store it.")
         return

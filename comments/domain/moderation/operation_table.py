@@ -136,16 +136,10 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST SITE/thread/title",
         ),
         OperationRow(
-            "Move threads to new addresses, list the moves, and undo them",
+            "Move, merge and split threads, list these moves, and undo them",
             _SITE,
-            "thread move, thread moves, thread unmove",
+            "thread move, thread merge, thread split, thread moves, thread unmove",
             "GET SITE/moves, POST SITE/moves, POST SITE/moves/undo",
-        ),
-        OperationRow(
-            "Merge threads, and split discussions off",
-            _SITE,
-            "thread merge, thread split",
-            reason="The console does not offer it yet.",
         ),
         OperationRow(
             "Find threads with the same comments",

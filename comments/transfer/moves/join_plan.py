@@ -18,6 +18,7 @@ from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.transfer.moves import move_plan
 from comments.tree import placement, status_changes
+from comments.tree.counters import totals
 from comments.tree.schemes import transplant
 from comments.tree.schemes.transplant import StoredTree, ThreadTree
 
@@ -33,8 +34,8 @@ class JoinPlan(NamedTuple):
     `comments` is the number of comments that move, `kept` the number of the other comments of both
     threads, and `renamed` the number of all comments that get another slug. `followers` is the
     number of followers who will follow the target instead, `unpinned` the number of comments that
-    lose their pins. `settings` contains the settings of the source (its lock and its policy) that
-    differ from those of the target, and are lost.
+    lose their pins. `settings` contains the names and values of the settings of the source (`state`
+    and `policy`) that differ from those of the target, and are lost.
     """
 
     source: str
@@ -49,7 +50,7 @@ class JoinPlan(NamedTuple):
     renamed: int
     followers: int
     unpinned: int
-    settings: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
 
     @property
     def what(self) -> str:
@@ -69,39 +70,47 @@ class Division(NamedTuple):
     is_new: bool
 
 
-def of_merge(site: records.Site, source: str, target: str) -> JoinPlan:
+def of_merge(site: records.Site, source: str, target: str, *, most: int | None = None) -> JoinPlan:
     """Plan to merge a thread into another one, given their addresses or ids.
 
     Raises:
-        errors.MoveRefused: an address is invalid, a thread does not exist, or both are the same.
+        errors.MoveRefused: an address is invalid, a thread does not exist, both are the same, or
+            readers see more than `most` comments in them.
         errors.Conflict: see `transplant.apply`.
     """
-    return _plan(site, move_plan.stored_id(site, source, "source"), target, "")
+    return _plan(site, move_plan.stored_id(site, source, "source"), target, "", most)
 
 
-def of_split(site: records.Site, comment: str, target: str) -> JoinPlan:
+def of_split(site: records.Site, comment: str, target: str, *, most: int | None = None) -> JoinPlan:
     """Plan to split off a comment, given its id, with all comments below it.
 
     `target` is the address or id of another page. If this page has a thread, the comments join it.
 
     Raises:
         errors.MoveRefused: the address is invalid, the site has no such comment, or the target is
-            the comment's thread, or the thread has no other comments.
+            the comment's thread, the thread has no other comments, or readers see more than `most`
+            comments in both threads.
         errors.Conflict: see `transplant.apply`.
     """
-    row = reads.get(comment_rows.comment_key(comment))
+    is_id = comment_rows.is_comment_id(comment)
+    row = reads.get(comment_rows.comment_key(comment)) if is_id else None
     if row is None or row.site != site.id:
-        raise errors.MoveRefused(f"The site {site.id} has no comment {comment}.")
-    return _plan(site, row.thread_id, target, comment)
+        raise errors.MoveRefused(f"The site {site.id} has no comment {comment}.", "comment")
+    return _plan(site, row.thread_id, target, comment, most)
 
 
-def _plan(site: records.Site, source: str, given: str, comment: str) -> JoinPlan:
+def _plan(site: records.Site, source: str, given: str, comment: str, most: int | None) -> JoinPlan:
     target = move_plan.stored_id(site, given, "target")
+    if most is not None and sum(totals.listed_counts(site.id, (source, target))) > most:
+        raise errors.MoveRefused(
+            f"The pages have more than {most:,} comments. Use the command flatthread thread "
+            f"{'split' if comment else 'merge'}."
+        )
     with connection.within(SECONDS):
         divided = transactions.snapshot(lambda: divide(site, source, target, comment))
     old, new = divided.source.thread, divided.target.thread
     lost = [
-        f"{name}: {getattr(old, name)}"
+        (name, getattr(old, name))
         for name in ("state", "policy")
         if not comment and getattr(old, name) and getattr(old, name) != getattr(new, name)
     ]
@@ -132,10 +141,11 @@ def divide(site: records.Site, source: str, target: str, comment: str) -> Divisi
         errors.MoveRefused: see `of_merge` and `of_split`.
     """
     if source == target:
-        raise errors.MoveRefused("Both addresses lead to the same thread.")
+        raise errors.MoveRefused("Both addresses lead to the same thread.", "target")
     old, new = read(site, source), read(site, target)
     if old is None or (new is None and not comment):
-        raise errors.MoveRefused(f"There is no thread {source if old is None else target}.")
+        name, field = (source, "source") if old is None else (target, "target")
+        raise errors.MoveRefused(f"There is no thread {name}.", field)
     is_new = new is None
     moved = transplant.branch(old.rows, [comment]) if comment else old.rows.keys()
     rest = {key: row for key, row in old.rows.items() if key not in moved}
@@ -143,7 +153,8 @@ def divide(site: records.Site, source: str, target: str, comment: str) -> Divisi
         raise errors.MoveRefused(
             f"The thread {source} has no other comments. Move the thread instead."
             if comment
-            else f"The thread {source} has no comments."
+            else f"The thread {source} has no comments.",
+            "comment" if comment else "source",
         )
     if new is None:
         new = StoredTree(_new_thread(site, target, old, comment), {}, {})

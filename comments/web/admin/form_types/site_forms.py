@@ -89,22 +89,28 @@ class ThreadDetailsForm(form_fields.SettingsForm, frozen=True):
 
 
 class MovesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The address or id of a thread to move, for the form."""
+    """The address or id of a thread to move or merge, or the id of a comment to split off."""
 
     old: form_fields.TextLine = ""
+    comment: form_fields.TextLine = ""
 
 
 class MoveForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A move of threads from `old` to `new`, or the list `pages` with an `old,new` in each line.
 
-    `old` and `new` are the addresses of one page, or a mapping of pages (`page_mapping`). `planned`
-    is the number of threads in the preview that the owner confirms; without it, a preview follows.
+    `old` and `new` are the addresses of one page, or a mapping of pages (`page_mapping`). A merge
+    is of `source` into `target`; a split moves `comment` to `target`. `planned` is the number of
+    threads in the preview that the owner confirms, or the number of comments that a merge or a
+    split moves; without it, a preview follows.
     """
 
-    way: Literal["page", "pages", "list"]
+    way: Literal["page", "pages", "list", "merge", "split"]
     old: form_fields.TextLine = ""
     new: form_fields.TextLine = ""
     pages: str = ""
+    source: form_fields.TextLine = ""
+    target: form_fields.TextLine = ""
+    comment: form_fields.TextLine = ""
     planned: Typed = ""
 
 

@@ -1,8 +1,8 @@
-"""Moves of threads to the new addresses of their pages: a preview, the move itself, and its undo.
+"""Moves of threads to new addresses, merges and splits: a preview, the move itself, and its undo.
 
-The page does the same as the commands `thread move`, `thread moves` and `thread unmove`. A form is
-answered with a preview. The preview contains the number of threads to move; if the site changes
-before the owner confirms it, the owner gets a new preview.
+The page does the same as the commands `thread move|merge|split|moves|unmove`. A form is answered
+with a preview. The preview contains the number of threads or comments to move; if this number
+changes before the owner confirms it, the owner gets a new preview.
 """
 
 from datetime import UTC, datetime
@@ -13,7 +13,14 @@ from comments import errors
 from comments.domain import records
 from comments.domain.moderation import roles
 from comments.transfer.checking import page_mapping
-from comments.transfer.moves import declared_moves, move_journal, move_plan, thread_moves
+from comments.transfer.moves import (
+    declared_moves,
+    join_plan,
+    move_journal,
+    move_plan,
+    thread_joins,
+    thread_moves,
+)
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
 from comments.web.http.decode import forms, query_strings
@@ -22,6 +29,7 @@ from comments.web.rendering import labels
 blueprint = site_visit.blueprint("moves")
 
 MOST_THREADS = 5_000  # Maximum number of a site's threads to which a request applies a mapping
+MOST_COMMENTS = 5_000  # Maximum number of comments in threads that a request merges or splits
 _SHOWN = 100  # Maximum number of lines of each kind in a preview
 _STEPS = 20  # Transactions in the request itself; the background worker runs the rest.
 
@@ -30,7 +38,8 @@ _STEPS = 20  # Transactions in the request itself; the background worker runs th
 def show(site_id: str) -> flask.Response:
     """Show the forms, and list the moves of the last 30 days."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    return _page(visit, old=query_strings.read(site_forms.MovesQuery).old)
+    query = query_strings.read(site_forms.MovesQuery)
+    return _page(visit, old=query.old, comment=query.comment)
 
 
 @blueprint.post("/moves")
@@ -38,9 +47,11 @@ def move(site_id: str) -> flask.Response:
     """Preview a move, or begin the move that the owner has seen in a preview."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(site_forms.MoveForm)
+    if sent.way in {"merge", "split"}:
+        return _join(visit, sent)
     plan, what = _plan(visit.site, sent)
     if not plan.moves or sent.planned != str(len(plan.moves)):
-        return _page(visit, sent.old, sent=sent, plan=plan)
+        return _page(visit, sent=sent, plan=plan)
     thread_moves.begin(visit.site, plan, what, visit.account.actor, now=datetime.now(UTC))
     thread_moves.finish(_STEPS)
     return site_visit.redirect_with_notice(visit, "moves", "moved")
@@ -56,15 +67,38 @@ def undo(site_id: str) -> flask.Response:
     return site_visit.redirect_with_notice(visit, "moves", "undone")
 
 
+def _join(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
+    """Preview a merge or a split, or begin the one that the owner has seen in a preview."""
+    if sent.way == "merge":
+        source, target = _read_fields(source=sent.source, target=sent.target)
+        plan = join_plan.of_merge(visit.site, source, target, most=MOST_COMMENTS)
+    else:
+        comment, target = _read_fields(comment=sent.comment, target=sent.target)
+        plan = join_plan.of_split(visit.site, comment, target, most=MOST_COMMENTS)
+    if sent.planned != str(plan.comments):
+        return _page(visit, sent=sent, join=plan)
+    try:
+        thread_joins.begin(visit.site, plan, visit.account.actor, now=datetime.now(UTC))
+    except errors.ThreadMoved as error:
+        raise errors.MoveRefused(str(error), "target") from error
+    thread_moves.finish(_STEPS)
+    return site_visit.redirect_with_notice(visit, "moves", "moved")
+
+
+def _read_fields(**values: str) -> list[str]:
+    """Return the values of fields without spaces around them, in their order."""
+    for field, text in values.items():
+        if not text.strip():
+            raise errors.BadInput(field, "required")
+    return [text.strip() for text in values.values()]
+
+
 def _plan(site: records.Site, sent: site_forms.MoveForm) -> tuple[move_plan.Plan, str]:
     """Return what the form would do, and its description for the journal."""
     if sent.way == "list":
         pairs = move_plan.read_list(sent.pages)
         return move_plan.of_list(site, pairs), labels.text("admin.moves-list-of", count=len(pairs))
-    old, new = sent.old.strip(), sent.new.strip()
-    for field, text in (("old", old), ("new", new)):
-        if not text:
-            raise errors.BadInput(field, "required")
+    old, new = _read_fields(old=sent.old, new=sent.new)
     if sent.way == "page":
         return move_plan.of_list(site, [(old, new)]), f"{old} to {new}"
     try:
@@ -76,17 +110,21 @@ def _plan(site: records.Site, sent: site_forms.MoveForm) -> tuple[move_plan.Plan
 
 def _page(
     visit: site_visit.Visit,
-    old: str,
     *,
+    old: str = "",
+    comment: str = "",
     sent: site_forms.MoveForm | None = None,
     plan: move_plan.Plan | None = None,
+    join: join_plan.JoinPlan | None = None,
 ) -> flask.Response:
     return site_visit.page(
         "moves.html",
         visit,
         old=old,
+        comment=comment,
         sent=sent,
         plan=plan,
+        join=join,
         most=_SHOWN,
         proposals=declared_moves.proposals(visit.site, datetime.now(UTC)),
         moves=move_journal.of_site(visit.site.id),

@@ -59,6 +59,11 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
     ("{desk}/moves", {"way": "pages", "old": "/old", "new": ""}, "new"),
     ("{desk}/moves", {"way": "pages", "old": "/a/*", "new": "/b"}, "old"),
     ("{desk}/moves", {"way": "list", "pages": "/old,/new\r\n/old"}, "pages"),
+    ("{desk}/moves", {"way": "merge", "source": "/none", "target": "page"}, "source"),
+    ("{desk}/moves", {"way": "merge", "source": "page", "target": "page"}, "target"),
+    ("{desk}/moves", {"way": "split", "comment": "x" * 1600, "target": "/new"}, "comment"),
+    ("{desk}/moves", {"way": "split", "comment": "{comment}", "target": ""}, "target"),
+    ("{desk}/moves", {"way": "split", "comment": "{comment}", "target": "http:// a"}, "target"),
     ("{desk}/settings/policy", {"policy": "all", "reports": "x", "close_after": "7"}, "reports"),
     ("{desk}/settings/policy", {"policy": "all", "reports": "3", "close_after": "x"},
         "close_after"),
@@ -160,7 +165,10 @@ def test_the_error_is_at_its_field_which_has_the_focus(
     if path in WITH_AUTHENTICATOR:
         credentials.set_totp(ann.id, totp.secret(), 0, account_holders.cause(now()))
         owner = Desk(app, "ann")
-    sent = {name: text.replace("{ann}", ann.id) for name, text in sent.items()}
+    sent = {
+        name: text.replace("{ann}", ann.id).replace("{comment}", comment.id)
+        for name, text in sent.items()
+    }
     answer = owner.client.post(
         path.replace("{desk}", DESK).replace("{comment}", comment.id),
         data={"form": owner.token, **sent},

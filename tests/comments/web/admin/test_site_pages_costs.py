@@ -163,7 +163,7 @@ TRY = {
         ("threads?order=comments", 0, 700),
         ("thread?thread=page", 0, PAGE),
         ("thread?thread=page", 3, PAGE),
-        ("moves", 0, 10),
+        ("moves?comment={newest}", 0, 10),
         ("thread/stored?thread=page", 0, 130),
         ("thread/followers?thread=page", 0, 12),
         ("thread/stored?thread=page", 3, 130),

@@ -5,10 +5,12 @@ import re
 import flask
 import pytest
 
+from comments import errors
 from comments.domain import records
+from comments.moderation.policy import policy_changes
 from comments.sites import site_settings
 from comments.store import connection
-from comments.transfer.moves import move_journal, move_plan, thread_moves
+from comments.transfer.moves import move_journal, move_plan, thread_joins, thread_moves
 from comments.web.admin.transfer import move_page
 from tests.support.html import html_validator
 from tests.support.people import account_holders
@@ -90,7 +92,7 @@ def test_a_site_that_changed_since_the_preview_is_previewed_again(
     form = {"way": "pages", "old": "/blog", "new": "/posts"}
     sample_threads.post(site, "d", thread=f"{HOST}/blog/d")
     page = desk.settle("/moves", status=200, planned="3", **form)
-    assert "have changed since the last preview" in page
+    assert "has changed since the last preview" in page
     assert _states() == []
 
 
@@ -109,3 +111,61 @@ def test_a_move_waits_for_another_one_that_is_not_finished(desk: Desk) -> None:
     assert "Moving: 0 of 1 moved" in desk.page("/moves")
     assert "is not finished" in desk.settle("/moves", status=409, **FORM, planned="1")
     assert _states() == [("running", 0, 0)]
+
+
+def test_a_merge_begins_only_after_its_preview(desk: Desk, site: records.Site) -> None:
+    name = sample_threads.name_of(site, f"{HOST}/blog/a")
+    policy_changes.set_thread(
+        name, ADA, now=account_holders.here(), state=records.ThreadState.CLOSED
+    )
+    form = {"way": "merge", "source": "/blog/a", "target": "/blog/b"}
+    pages = [desk.settle("/moves", status=200, **form)]
+    assert "Preview: 1 comment moves" in pages[0]
+    assert "1 other comment of both pages stays." in _lines(pages[0])
+    assert "The state of the first page is lost: Locked" in _lines(pages[0])
+    assert 'name="planned" value="1"' in pages[0]
+    assert _states() == []
+    desk.settle("/moves", status=303, planned="1", **form)
+    listed = sample_threads.listed(site_settings.get("demo"), f"{HOST}/blog/b")
+    assert sorted(listed) == ["a", "b"]  # Posted at the same time
+    pages.append(desk.page("/moves"))
+    assert f"merge {HOST}/blog/a into {HOST}/blog/b" in pages[1]
+    assert "1 comment moved" in pages[1]
+    desk.settle("/moves/undo", id=move_journal.of_site("demo")[0].id)
+    pages.append(desk.page("/moves"))
+    assert "Undone: 1 comment moved back" in pages[2]
+    assert sample_threads.listed(site_settings.get("demo"), f"{HOST}/blog/b") == ["b"]
+    assert html_validator.complaints(pages) == [[]] * len(pages)
+
+
+def test_a_discussion_moves_from_the_page_of_its_comment(desk: Desk, site: records.Site) -> None:
+    first = sample_threads.post(site, "d", thread=f"{HOST}/blog/a")
+    sample_threads.post(site, "e", first.id, thread=f"{HOST}/blog/a")
+    assert f"/moves?comment={first.id}" in desk.page(f"/comments/{first.id}")
+    pages = [desk.page(f"/moves?comment={first.id}")]
+    assert f'name="comment" value="{first.id}"' in pages[0]
+    form = {"way": "split", "comment": first.id, "target": "/new"}
+    pages.append(desk.settle("/moves", status=200, planned="1", **form))
+    assert "has changed since the last preview" in pages[1]
+    assert "Preview: 2 comments move" in pages[1]
+    assert _states() == []
+    desk.settle("/moves", status=303, planned="2", **form)
+    assert sample_threads.listed(site_settings.get("demo"), f"{HOST}/new") == ["d", "e"]
+    assert "2 comments moved" in desk.page("/moves")
+    assert html_validator.complaints(pages) == [[]] * len(pages)
+
+
+def test_a_refused_merge_stores_nothing_and_large_pages_need_the_command(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = {"way": "merge", "source": "/blog/a", "target": "/blog/b", "planned": "1"}
+
+    def collide(*_: object, **__: object) -> None:
+        raise errors.ThreadMoved(f"{HOST}/blog/b", "elsewhere")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(thread_joins, "begin", collide)
+        assert "has moved in the meantime" in desk.settle("/moves", status=409, **form)
+    monkeypatch.setattr(move_page, "MOST_COMMENTS", 1)
+    assert "Use the command flatthread thread merge" in desk.settle("/moves", status=409, **form)
+    assert _states() == []
