@@ -40,9 +40,9 @@ from comments.web.api import (
     inbox_calls,
     moderator_calls,
     own_data,
-    statistics_calls,
 )
 from comments.web.api.description import openapi
+from comments.web.api.site_statistics import statistics_calls
 from comments.web.embedding import embed, feed_views, plain_posting
 from comments.web.http import (
     context,

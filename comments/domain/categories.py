@@ -13,6 +13,10 @@ a digit, so no spreadsheet interprets a name as a formula. A part contains no co
 because key names use one in place of "/" (`counter_rows`).
 
 The canonical form is stored in the keys of counters, so it must never change.
+
+A *category term* finds pages and comments by their categories: a category finds everything in it
+and below it, and "*/" with one part finds everything whose path has this part at any level.
+`Thread.category_terms` and `Comment.category_terms` store all terms that find the row.
 """
 
 import itertools
@@ -29,6 +33,7 @@ MOST_OF_SITE = 200
 DEEPEST = 3  # Maximum number of parts of a name
 LONGEST = 50  # Maximum number of characters of a part
 
+ANYWHERE = "*/"  # The beginning of a term that finds a part at any level of a path.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _BESIDE_LETTERS = frozenset(" -_.,:&+'")
 # Invisible characters that Unicode classifies as letters: the Hangul fillers.
@@ -58,6 +63,28 @@ def with_ancestors(names: Iterable[str]) -> tuple[str, ...]:
 def lineage(name: str) -> Iterable[str]:
     """Return the categories above a canonical name, topmost first, and then the name itself."""
     return itertools.accumulate(name.split("/"), "{}/{}".format)
+
+
+def terms(names: Iterable[str]) -> list[str]:
+    """Return the terms that find canonical names: at most two for each part of a name."""
+    paths = with_ancestors(names)
+    parts = dict.fromkeys(ANYWHERE + path.rpartition("/")[2] for path in paths)
+    return [*paths, *parts]
+
+
+def canonical_term(raw: str) -> str:
+    """Return the canonical form of a term: "sport", "sport/football", "*/football" or "".
+
+    Raises:
+        errors.BadInput: the term's category or part is invalid, or a part contains "/".
+    """
+    part = raw.removeprefix(ANYWHERE)
+    try:
+        if part == raw:
+            return canonical(raw) if raw else ""
+        return ANYWHERE + _canonical_part(part)
+    except errors.BadInput as error:
+        raise error.about("category") from error
 
 
 def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:

@@ -345,7 +345,8 @@ class Case(msgspec.Struct, frozen=True):
 
     `stood` is the status before the last decision. It is None if there was no decision or if that
     decision was undone. `judged` is the time of the last decision. `brought` contains the thread's
-    title, address and categories as this comment gave them (`naming`).
+    title, address and categories as this comment gave them (`naming`). `category_terms` contains
+    the terms that find the thread's categories (`categories`).
     """
 
     comment: "Comment"
@@ -355,6 +356,7 @@ class Case(msgspec.Struct, frozen=True):
     judged: datetime | None
     brought: str = ""
     reasons: tuple[HoldReason, ...] = ()
+    category_terms: tuple[str, ...] = ()
 
 
 class Comment(msgspec.Struct, frozen=True):

@@ -1,15 +1,15 @@
-"""List a site's comments for moderators: by status, time, author, page, reason and words.
+"""List a site's comments: by status, time, author, page, category, reason and words.
 
 The newest comments come first.
 
-The caller must have checked that the reader is allowed to see the whole site. `thread_list` lists
-threads.
+Except for lists of approved comments, the caller must have checked that the reader is allowed to
+see the whole site. `thread_list` lists threads.
 
 The number of reads per page has an upper limit, which does not depend on the size of the site. Only
-statuses and times have an index for each combination. For all other filters, a page examines at
-most `LOOKED_THROUGH` comments. Its cursor continues after the last one examined, in the order of
-creation time, revision and id. A comment is listed twice only if it changes between two pages and
-other comments were created at the same time.
+statuses, times and categories have an index for each combination. For all other filters, a page
+examines at most `LOOKED_THROUGH` comments. Its cursor continues after the last one examined, in the
+order of creation time, revision and id. A comment is listed twice only if it changes between two
+pages and other comments were created at the same time.
 """
 
 import dataclasses
@@ -43,9 +43,9 @@ _Where = tuple[tuple[str, str, object], ...]
 class QueueFilter:
     """A query for a site's comments by status and, optionally, by other conditions.
 
-    `threads` contains the possible ids of one thread. `rule` is a kind of ruling, such as "policy",
-    or one rule, such as "rule:links" (`ruling_texts`). The comments were created at `since` or
-    later, and before `before`.
+    `threads` contains the possible ids of one thread. `category` is a canonical category term
+    (`categories`). `rule` is a kind of ruling, such as "policy", or one rule, such as "rule:links"
+    (`ruling_texts`). The comments were created at `since` or later, and before `before`.
     """
 
     site: str
@@ -56,6 +56,7 @@ class QueueFilter:
     rule: str = ""
     since: datetime | None = None
     before: datetime | None = None
+    category: str = ""
 
     def __post_init__(self) -> None:
         """Check the length of the search text.
@@ -71,7 +72,7 @@ class QueueFilter:
         period = (str(self.since or ""), str(self.before or ""))
         return cursors.label(
             "docket", self.site, *self.statuses, "", self.author, self.text, *self.threads, "",
-            self.rule, *period,
+            self.rule, *period, *filter(None, [self.category]),
         )  # fmt: skip
 
     @property
@@ -89,6 +90,8 @@ class QueueFilter:
             return False
         if self.threads and comment.thread not in self.threads:
             return False
+        if self.category and self.category not in case.category_terms:
+            return False
         if self.rule and not ruling_texts.is_ruling(self.rule, case.rule):
             return False
         wanted = self.text.casefold()
@@ -100,8 +103,9 @@ class QueueFilter:
         if self.author:
             yield (("site", "=", self.site), ("author_id", "=", self.author))
             return
+        below = (("category_terms", "=", self.category),) if self.category else ()
         for status in self.statuses:
-            yield (("site", "=", self.site), ("status", "=", status.value))
+            yield (("site", "=", self.site), *below, ("status", "=", status.value))
 
     def period(self, before: datetime | None = None) -> _Where:
         """Return the conditions on the time, which is before `before` if that is given."""

@@ -1,9 +1,11 @@
-"""List a site's threads for moderators, and one thread with comments of every status.
+"""List a site's threads, and one thread with comments of every status.
 
-A site's threads are listed by activity and words, by creation, or by their numbers of comments. The
-cursors of a page are those of `review_queue`. A thread with a new comment moves to the front of the
-list by activity, so later pages do not list it. The list by activity contains a thread of an older
-release only after an upgrade has stored the thread's activity.
+A site's threads are listed by activity and words, by creation, or by their numbers of comments, in
+the first two cases also those of a category. Readers may see the list of a category by creation: a
+category comes from an approved comment or from a moderator (`naming`). The cursors of a page are
+those of `review_queue`. A thread with a new comment moves to the front of the list by activity, so
+later pages do not list it. The list by activity contains a thread of an older release only after an
+upgrade has stored the thread's activity.
 """
 
 import dataclasses
@@ -24,10 +26,14 @@ _Where = tuple[tuple[str, str, object], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadFilter:
-    """A query for a site's threads, optionally with words that their title or address contains."""
+    """A query for a site's threads, optionally with words that their title or address contains.
+
+    `category` is a canonical category term (`categories`).
+    """
 
     site: str
     text: str = ""
+    category: str = ""
 
     def __post_init__(self) -> None:
         """Check the length of the search text.
@@ -40,7 +46,13 @@ class ThreadFilter:
     @property
     def label(self) -> str:
         """Return the label that binds a cursor to this listing."""
-        return cursors.label("docket-active", self.site, self.text)
+        return cursors.label("docket-active", self.site, self.text, self.category)
+
+    @property
+    def where(self) -> _Where:
+        """Return the conditions that an index answers."""
+        below = (("category_terms", "=", self.category),) if self.category else ()
+        return (("site", "=", self.site), *below)
 
     def matches(self, thread: records.Thread) -> bool:
         """Return whether a thread matches. Ignore schemes, which thread ids do not contain."""
@@ -79,7 +91,7 @@ def active_threads(
     review_queue.check_limit(limit)
     after = None if cursor is None else review_queue.unseal(cursor, wanted.label, secret)
     most = LOOKED_THROUGH if wanted.text else limit
-    places = _active(wanted.site, after, most + 1)
+    places = _active(wanted.where, after, most + 1)
     matching, looked = review_queue.matching_rows(
         places[:most],
         limit,
@@ -103,17 +115,24 @@ def busiest_threads(site: str) -> Threads:
 
 
 def threads(
-    site: str, *, limit: int = review_queue.PAGE, cursor: str | None = None, secret: str
+    site: str,
+    category: str = "",
+    *,
+    limit: int = review_queue.PAGE,
+    cursor: str | None = None,
+    secret: str,
 ) -> Threads:
-    """Return a page of a site's threads, beginning with the newest threads.
+    """Return a page of a site's threads, or of those of a category, newest threads first.
 
     Raises:
         errors.BadInput: the limit is not between 1 and `review_queue.MOST`.
         errors.BadCursor: the cursor is invalid or belongs to a different listing.
     """
     review_queue.check_limit(limit)
-    label = cursors.label("docket-threads", site)
-    where: _Where = (("site", "=", site),)
+    label, where = (
+        cursors.label("docket-threads", site, category),
+        ThreadFilter(site, "", category).where,
+    )
     if cursor is None:
         keys = _query_thread_ids(where, ("-created",), limit + 1)
     else:
@@ -174,10 +193,9 @@ def read_thread(name: records.ThreadName) -> records.Thread | None:
 
 
 def _active(
-    site: str, after: review_queue.Position | None, limit: int
+    where: _Where, after: review_queue.Position | None, limit: int
 ) -> list[review_queue.Position]:
     """Return the positions of the threads after a position, by activity and then by key."""
-    where: _Where = (("site", "=", site),)
     if after is None:
         return _query_threads(where, limit)
     moment, _, name = after

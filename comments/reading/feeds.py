@@ -1,4 +1,4 @@
-"""Make feeds of the newest comments of a thread or of a whole site.
+"""Make feeds of the newest comments of a thread, of a whole site, or of a site's category.
 
 A feed lists the newest `LIMIT` comments except retracted comments, newest first. The cost of a feed
 does not depend on the size of the thread or site:
@@ -7,10 +7,11 @@ does not depend on the size of the thread or site:
   costs two reads, or none if the process has cached both entities. For other threads, one query
   reads the newest rows. The tag is the thread's tag, so an unchanged feed costs one probe. A probe
   costs one read, or nothing if no row has changed (docs/costs.md).
-- A site's tag covers the keys and revisions of the site's newest comments, and the titles of their
-  threads. A projection query returns the keys and revisions for one read, and the process caches
-  the titles for a minute. The comments are read by key, and only if the client's tag differs. If
-  this process has not seen the comments yet, it also reads them to find their threads.
+- The tag of a site or category covers the keys and revisions of its newest comments, and the ids
+  and titles of their threads. A projection query returns the keys and revisions for one read, and
+  the process caches the titles for a minute. The comments are read by key, and only if the client's
+  tag differs. If this process has not seen the comments yet, it also reads them to find their
+  threads.
 
 This module writes nothing.
 
@@ -20,7 +21,7 @@ are read, either the tag is computed again, or the feed gets no tag and is ident
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -43,7 +44,7 @@ T = TypeVar("T")
 
 LIMIT = 30
 _TRIES = 3
-_MOST_SITES = 1_000  # Maximum number of sites in the cache `_PLACES`
+_MOST_FEEDS = 1_000  # Maximum number of feeds in the cache `_PLACES`
 
 
 class FeedEntry(msgspec.Struct, frozen=True):
@@ -102,12 +103,20 @@ class ThreadFeed(PageSource[Feed]):
 
 
 class SiteFeed:
-    """The feed of a site. This class has the methods of a page source, but belongs to no thread."""
+    """The feed of a site, or of its comments that a canonical category term finds.
 
-    def __init__(self, site: records.Site) -> None:
-        self.key = cursors.label("feed of a site", site.id)
+    This class has the methods of a page source, but belongs to no thread.
+    """
+
+    def __init__(self, site: records.Site, category: str = "") -> None:
+        self.key = cursors.label("feed of a site", site.id, *filter(None, [category]))
         self.tag = self.lasts = ""
-        self._site = site
+        below = (("category_terms", "=", category),) if category else ()
+        self._where = (
+            ("site", "=", site.id),
+            *below,
+            ("status", "=", records.Status.APPROVED.value),
+        )
         self._probed: Mapping[str, int] = {}
         self._rows: list[records.Comment] | None = None
         self._feed: Feed | None = None
@@ -117,14 +126,16 @@ class SiteFeed:
         del age
         self.tag, self._feed = "", None
         for _ in range(_TRIES):
-            self._probed, site = _newest_revisions(self._site), self._site
+            self._probed = _newest_revisions(self._where)
             with contextlib.suppress(_Changed):
-                ids, names = _PLACES.get().get(site.id) or ((), ())
+                ids, names = _PLACES.get().get(self.key) or ((), ())
                 is_known = ids == tuple(self._probed)
-                self._rows = None if is_known else _rows(site, self._probed)
+                self._rows = None if is_known else _rows(self.key, self._probed)
                 about = thread_info.get_many(names if self._rows is None else _names(self._rows))
-                titles = [thread and (thread.title, thread.url) for thread in about]
-                named = msgspec.msgpack.encode((site.id, list(self._probed.items()), titles))
+                titles = [
+                    thread and (thread.shown_id, thread.title, thread.url) for thread in about
+                ]
+                named = msgspec.msgpack.encode((self.key, list(self._probed.items()), titles))
                 self.tag = hashlib.sha256(named).hexdigest()
                 return self.tag
         return ""
@@ -138,13 +149,13 @@ class SiteFeed:
             if self._feed is not None or not self.tag:
                 break
             try:
-                self._feed = _of_site(self._site, self._probed, self._rows)
+                self._feed = _of_site(self.key, self._probed, self._rows)
             except _Changed:
                 self.look()
         if self._feed is None:
-            self.tag, probed = "", _newest_revisions(self._site)
-            rows = _rows(self._site, probed, is_exact=False)
-            self._feed = _of_site(self._site, probed, rows)
+            self.tag, probed = "", _newest_revisions(self._where)
+            rows = _rows(self.key, probed, is_exact=False)
+            self._feed = _of_site(self.key, probed, rows)
         return self._feed
 
 
@@ -182,11 +193,11 @@ def _about(
     return first_page.about(view) or (thread_info.fresh(name) if view.changed else None)
 
 
-def _newest_revisions(site: records.Site) -> dict[str, int]:
-    """Map the ids of a site's newest comments, newest first, to the comments' revisions."""
+def _newest_revisions(where: Sequence[tuple[str, str, object]]) -> dict[str, int]:
+    """Map the ids of the newest comments, newest first, to the comments' revisions."""
     query = reads.Query(
         "Comment",
-        where=(("site", "=", site.id), ("status", "=", records.Status.APPROVED.value)),
+        where=where,
         order=("-created", "revision"),
         projection=("revision",),
         limit=LIMIT,
@@ -197,15 +208,13 @@ def _newest_revisions(site: records.Site) -> dict[str, int]:
     }
 
 
-# For each site: the comment ids of its last feed and the threads of these comments.
+# For each feed, by its key: the comment ids of the last one and the threads of these comments.
 _PLACES = per_process.PerProcess(
-    lambda: caches.Cache[str, tuple[tuple[str, ...], tuple[records.ThreadName, ...]]](_MOST_SITES)
+    lambda: caches.Cache[str, tuple[tuple[str, ...], tuple[records.ThreadName, ...]]](_MOST_FEEDS)
 )
 
 
-def _rows(
-    site: records.Site, probed: Mapping[str, int], *, is_exact: bool = True
-) -> list[records.Comment]:
+def _rows(feed: str, probed: Mapping[str, int], *, is_exact: bool = True) -> list[records.Comment]:
     """Read these comments. Omit comments that are no longer approved.
 
     Raises:
@@ -217,7 +226,7 @@ def _rows(
         raise _Changed("comments changed while they were read")
     shown = [rows[comment_id] for comment_id in probed if comment_id in rows]
     if is_exact:
-        _PLACES.get().keep(site.id, (tuple(probed), _names(shown)))
+        _PLACES.get().keep(feed, (tuple(probed), _names(shown)))
     return shown
 
 
@@ -225,14 +234,17 @@ def _names(rows: Iterable[records.Comment]) -> tuple[records.ThreadName, ...]:
     return tuple(records.ThreadName(row.site, row.thread) for row in rows)
 
 
-def _of_site(
-    site: records.Site, probed: Mapping[str, int], rows: list[records.Comment] | None
-) -> Feed:
+def _of_site(feed: str, probed: Mapping[str, int], rows: list[records.Comment] | None) -> Feed:
     """Make a feed of these comments. If `rows` is None, read the rows with `_rows`."""
-    shown = _rows(site, probed) if rows is None else rows
+    shown = _rows(feed, probed) if rows is None else rows
     about = thread_info.get_many(_names(shown))
     entries = tuple(
-        FeedEntry(presentation.comment(row), thread.name, thread.title, thread.url)
+        FeedEntry(
+            presentation.comment(row),
+            records.ThreadName(row.site, thread.shown_id),
+            thread.title,
+            thread.url,
+        )
         for row, thread in zip(shown, about, strict=True)
         if thread is not None
     )

@@ -62,6 +62,17 @@ def adoption_writes(name: records.ThreadName) -> ownership.Writes:
     )
 
 
+def term_writes(name: records.ThreadName) -> ownership.Writes:
+    """Store the category terms of a thread from an older release, and start with its comments'.
+
+    A thread may already have terms while its older comments have none.
+    """
+    thread = reads.get(comment_rows.thread_key(name))
+    if thread is None or not thread.categories:
+        return ownership.Writes(OWNER)
+    return ownership.Writes(OWNER, put=(thread, naming.begin_recategorizing(thread)))
+
+
 def _naming_data(
     thread: comment_rows.ThreadRow, written: Sequence[schema.StoredRow]
 ) -> naming.Brought:

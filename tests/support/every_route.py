@@ -264,6 +264,7 @@ ROWS = [
     Row("GET", "/widget/<name>", {}, 200),
     Row("GET", f"{API}/openapi.json", {}, 200),
     Row("GET", f"{SITE}/comments", {}, 200, query=T),
+    Row("GET", f"{SITE}/threads", {}, 200, query={"category": "news"}),
     Row("GET", f"{SITE}/comment", {}, 200, query=T | {"slug": "1"}),
     Row("GET", ONE, {}, 200),
     Row("GET", f"{ONE}/replies", {}, 200),

@@ -121,6 +121,9 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
     "counts of 50 threads, with followers": _followers,
     "feed of a thread (30 of 150 comments)": get("/feeds/demo/thread?thread=page"),
     "feed of a site (30 comments of 2 threads)": get("/feeds/demo"),
+    "25 threads of a category": get("/api/v1/sites/demo/threads?category=news"),
+    "25 comments of a category, in 25 threads": get("/api/v1/sites/demo/comments?category=news"),
+    "feed of a category (30 comments of 30 threads)": get("/feeds/demo?category=news"),
 }
 
 # Calls on a site with a thread that has moved from "page" to "moved".
@@ -146,6 +149,17 @@ def _tag(priced: PricedThread, path: str) -> str:
     return str(priced.process().client.get(path).headers["ETag"])
 
 
+def _file(site: records.Site) -> None:
+    """Post older comments to 40 threads of a category."""
+    site_settings.change(site.id, filed=("news",))
+    filed = sample_threads.filing(site, "news")
+    for number in range(40):
+        now = sample_threads.START - timedelta(days=1, minutes=number)
+        sample_threads.post(
+            filed, f"n{number}", thread=f"filed{number}", now=now, categories=("news",)
+        )
+
+
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
     def grow(site: Any) -> None:
@@ -159,6 +173,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
             post(number, "changed")
         for number in range(COMMENTS):
             post(number, "page")
+        _file(site)
         voted = [post(number - COMMENTS, "voted") for number in range(COMMENTS)]
         for place in (140, 3, 70):
             sample_votes.vote(voted[place], "ann")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from comments.cli import console
-from comments.domain import records
+from comments.domain import categories, records
 from comments.domain.moderation import ruling_texts
 from comments.domain.text.shown_values import quantity
 from comments.moderation import bulk_decisions, review_queue
@@ -21,6 +21,9 @@ ACTOR = records.Actor("cli", "the command line")
 _STATUSES = [status.value for status in records.Status if status is not records.Status.RETRACTED]
 _DECISIONS = ["approve", "reject", "spam", "hide", "hold"]
 _DAY = click.DateTime(["%Y-%m-%d"])
+CATEGORY = click.option(
+    "--category", default="", help="Only in this category and below it; */PART: at any level."
+)
 _FILTERS = (
     click.option("--status", type=click.Choice(_STATUSES), default="pending", show_default=True),
     click.option("--text", default="", help="Only comments with this text, name or website."),
@@ -30,6 +33,7 @@ _FILTERS = (
         "--why", default="",
         help=f"Only comments with this reason: rule:NAME, {', '.join(ruling_texts.FILTERS)}.",
     ),
+    CATEGORY,
     click.option("--since", type=_DAY, help="First day (UTC)."),
     click.option("--until", type=_DAY, help="Last day (UTC)."),
 )  # fmt: skip
@@ -62,6 +66,7 @@ def queue_filter(site_id: str, options: dict[str, Any]) -> "review_queue.QueueFi
         rule=why,
         since=options["since"] and options["since"].replace(tzinfo=UTC),
         before=until and until.replace(tzinfo=UTC) + timedelta(days=1),
+        category=categories.canonical_term(options["category"]),
     )
 
 

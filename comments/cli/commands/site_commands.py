@@ -13,6 +13,7 @@ from comments.domain.ids import site_ids
 from comments.domain.languages import catalogue, error_texts
 from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
+from comments.moderation.policy import category_moves
 from comments.sites import page_check, site_aliases, site_deletion, site_settings, site_setup
 from comments.transfer.uploads import site_copy, upload_steps, upload_store
 from comments.upkeep import site_erasure
@@ -293,6 +294,27 @@ def _set_site(site_id: str, **options: Any) -> None:
         moderation_sessions.end_all(site_id)
     named = f"{changed.id} ({', '.join(changed.origins)})" if is_named else changed.id
     click.echo(f"Changed {named}. {console.applies()}")
+
+
+@site.command("move-category", console.SITE)
+@click.argument("old")
+@click.argument("new")
+@click.option("--reason", default="", help="Reason, for the audit log.")
+def _move_category(site_id: str, old: str, new: str, reason: str) -> None:
+    """Give a category and everything below it another name or another place.
+
+    The category OLD becomes NEW in the website's list and in every thread, such as football and
+    sport/football. If NEW exists, the two become one. The service can keep running. If the command
+    is interrupted, run it again.
+    """
+    site_settings.COPIES.get().drop(site_id)
+    moved = category_moves.move(
+        console.site(site_id), old, new, moderation_commands.ACTOR, now=datetime.now(UTC),
+        reason=reason,
+    )  # fmt: skip
+    click.echo(
+        f"Moved {quantity(moved.threads, 'thread')} and {quantity(moved.comments, 'comment')}."
+    )
 
 
 @site.command("rescheme", console.SITE)

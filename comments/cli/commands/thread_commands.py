@@ -8,8 +8,13 @@ import click
 import msgspec
 
 from comments.cli import console
-from comments.cli.commands import compaction_commands, moderation_commands, move_commands
-from comments.domain import decoders, records
+from comments.cli.commands import (
+    bulk_commands,
+    compaction_commands,
+    moderation_commands,
+    move_commands,
+)
+from comments.domain import categories, decoders, records
 from comments.domain.counters import counting
 from comments.domain.text import tables
 from comments.domain.text.shown_values import quantity
@@ -85,18 +90,19 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 @thread.command("list", console.SITE)
+@bulk_commands.CATEGORY
 @_json
-def _list_threads(site_id: str, *, is_json: bool) -> None:
+def _list_threads(site_id: str, *, category: str, is_json: bool) -> None:
     """List a site's threads, newest first, with the number of comments that readers see."""
-    lines = list(_threads(console.site(site_id).id))
+    lines = list(_threads(console.site(site_id).id, categories.canonical_term(category)))
     _print(_ListedThread, lines, is_json=is_json)
 
 
-def _threads(site_id: str) -> Iterator[_ListedThread]:
+def _threads(site_id: str, category: str) -> Iterator[_ListedThread]:
 
     cursor, secret = None, console.settings().secret
     while True:
-        page = thread_list.threads(site_id, limit=100, cursor=cursor, secret=secret)
+        page = thread_list.threads(site_id, category, limit=100, cursor=cursor, secret=secret)
         numbers = totals.of_threads([row.name for row in page.threads])
         for row, counted in zip(page.threads, numbers, strict=True):
             visible = counted.get(counting.LISTED, 0)

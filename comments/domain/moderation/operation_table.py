@@ -57,6 +57,12 @@ SECTIONS: dict[str, tuple[OperationRow, ...]] = {
             "POST SITE/settings, POST SITE/settings/options, POST SITE/settings/origin, "
             "POST SITE/start/origin",
         ),
+        OperationRow(
+            "Move a category with everything below it",
+            _OPERATOR,
+            "site move-category",
+            reason="It changes every thread of the category, which takes time.",
+        ),
         OperationRow("Rename a website", _SITE, "site rename", "POST SITE/settings/rename"),
         OperationRow(
             "Make a staging copy of a website, with or without its comments",

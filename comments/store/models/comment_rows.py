@@ -2,7 +2,7 @@
 
 import hashlib
 
-from comments.domain import records
+from comments.domain import categories, records
 from comments.domain.crypto import keyed_hashes
 from comments.store.models import schema
 
@@ -13,6 +13,10 @@ _LONGEST_PLAIN_ID = 500
 # The `source` of a comment whose import was undone. A later import that contains the comment may
 # restore it.
 ERASED = ""
+
+
+def _category_terms(row: "ThreadRow | CommentRow") -> list[str]:
+    return categories.terms(row.categories)
 
 
 class SiteRow(schema.StoredRow):
@@ -81,16 +85,18 @@ class ThreadRow(schema.StoredRow):
     """A discussion. `child_count` is the counter that numbers the thread's roots.
 
     `shards` is the number of Counter rows that contain the thread's counters. `filed` counts the
-    changes to `categories`. `policy` overrides the site's policy; it is empty if the site's policy
-    applies. Readers get `title`, `url` and `categories`. `named_by` is the comment that set them,
-    and `named_at` is that comment's creation time. `named_by` is "" until an approved comment sets
-    these fields, and None in rows from releases that did not store it (`naming`). `own` lists the
-    fields that a moderator set. `scheme` is the scheme of the thread's sort hashes, as JSON
-    [digits, width, levels]. It is empty in rows from releases that did not store it; the threads of
-    these rows have their site's scheme. `shape` counts how often a change of the scheme has moved
-    comments of the thread. `active` is the approximate time of the newest comment (`activity`); it
-    is None in rows from releases that did not store it. `alias` is the id that the thread shows, if
-    that is not the stored one (`thread_aliases`).
+    changes to `categories`. `category_terms` contains the terms that find these categories
+    (`domain/categories`); it is empty in rows from releases that did not store it. `policy`
+    overrides the site's policy; it is empty if the site's policy applies. Readers get `title`,
+    `url` and `categories`. `named_by` is the comment that set them, and `named_at` is that
+    comment's creation time. `named_by` is "" until an approved comment sets these fields, and None
+    in rows from releases that did not store it (`naming`). `own` lists the fields that a moderator
+    set. `scheme` is the scheme of the thread's sort hashes, as JSON [digits, width, levels]. It is
+    empty in rows from releases that did not store it; the threads of these rows have their site's
+    scheme. `shape` counts how often a change of the scheme has moved comments of the thread.
+    `active` is the approximate time of the newest comment (`activity`); it is None in rows from
+    releases that did not store it. `alias` is the id that the thread shows, if that is not the
+    stored one (`thread_aliases`).
     """
 
     site = schema.string(required=True)
@@ -101,6 +107,7 @@ class ThreadRow(schema.StoredRow):
     state = schema.text(default=records.ThreadState.OPEN.value)
     child_count = schema.integer(indexed=False, default=0)
     categories = schema.texts()
+    category_terms = schema.strings(_category_terms)
     filed = schema.integer(indexed=False, default=0)
     shards = schema.integer(indexed=False, default=1)
     policy = schema.text(default="")
@@ -118,7 +125,8 @@ class CommentRow(schema.StoredRow):
     """A comment. `thread` is the key name of the comment's Thread. Only `tree` writes this kind.
 
     Tree and compaction: `categories` contains the categories in which the comment is counted. They
-    equal the thread's categories, except while a change of categories is in progress. `unfolded`
+    equal the thread's categories, except while a change of categories is in progress.
+    `category_terms` contains the terms that find them, see `ThreadRow`. `unfolded`
     flags a change that no directory contains yet. `fold_by` is the compaction deadline of this
     change, or None for rows without the flag. `shelved` is true if the directory contained the
     comment as listed when the flag was last cleared. `rewrites` is true if a bucket may contain
@@ -182,6 +190,7 @@ class CommentRow(schema.StoredRow):
     up = schema.integer(default=0, indexed=False)
     down = schema.integer(default=0, indexed=False)
     categories = schema.texts()
+    category_terms = schema.strings(_category_terms)
     cast_up = schema.integer(default=0, indexed=False)
     cast_down = schema.integer(default=0, indexed=False)
     fingerprint = schema.blob()

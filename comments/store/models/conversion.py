@@ -216,6 +216,7 @@ def case_from_message(entity: Any) -> records.Case:
         judged=_time_or_none(values["judged"]),
         brought=values["brought"].string_value,
         reasons=reasons.decode(values["reasons"].string_value),
+        category_terms=texts(values["category_terms"]),
     )
 
 

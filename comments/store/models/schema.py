@@ -6,6 +6,7 @@ kind is registered by its name.
 """
 
 import dataclasses
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -15,13 +16,17 @@ TIME = "timestamp_value"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Property(Generic[T]):
-    """A property's declaration; `field` is the Value field that contains the property's values."""
+    """A property's declaration; `field` is the Value field that contains the property's values.
+
+    The values of a property with `derive` are computed from the row whenever the row is written.
+    """
 
     field: str
     is_indexed: bool
     is_required: bool = False
     is_repeated: bool = False
     default: Any = None
+    derive: Callable[[Any], list[str]] | None = None
 
     if TYPE_CHECKING:  # In a row, an attribute contains its property's value.
 
@@ -34,9 +39,9 @@ def string(*, required: bool = False, default: str | None = None) -> Property[st
     return Property("string_value", is_indexed=True, is_required=required, default=default)
 
 
-def strings() -> Property[list[str]]:
+def strings(derive: Callable[[Any], list[str]] | None = None) -> Property[list[str]]:
     """Declare indexed texts."""
-    return Property("string_value", is_indexed=True, is_repeated=True)
+    return Property("string_value", is_indexed=True, is_repeated=True, derive=derive)
 
 
 def text(*, required: bool = False, default: str | None = None) -> Property[str]:

@@ -59,7 +59,7 @@ def fill(made: Any, row: schema.StoredRow, key: Any, names: Collection[str] | No
         given = kept.get(name, column.default)
         if column.is_repeated:
             array = properties[name].array_value.values
-            for item in given:
+            for item in column.derive(row) if column.derive else given:
                 value = array.add(exclude_from_indexes=not column.is_indexed)
                 _fill(value, name, column, item)
         elif given is not None and given != column.default:

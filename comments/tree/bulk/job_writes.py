@@ -156,7 +156,8 @@ def thread_repair_writes(
 def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Recategorized:
     """For the job `recategorize`, count comments under their thread's current categories.
 
-    Readers see no change, so the revision stays the same and no compaction is needed.
+    Readers see no change, so the revision stays the same and no compaction is needed. Comments
+    of an older release are stored again, with the terms that find their categories.
     """
     thread, *rows = reads.get_multi(
         [
@@ -165,23 +166,28 @@ def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime)
         ]
     )
     changed: list[comment_rows.CommentRow] = []
+    without_terms: list[comment_rows.CommentRow] = []
     counted: list[Counted] = []
     for row in rows:
         is_here = row is not None and row.thread == thread.key.id()
-        if not is_here or row.categories == thread.categories:
+        if not is_here:
+            continue
+        if row.categories == thread.categories:
+            without_terms += [row] if row.categories and not row.category_terms else []
             continue
         before = conversion.comment_state(row)
         row.categories = list(thread.categories)
         changed.append(row)
         counted.append(Counted(before, conversion.comment_state(row)))
     if not changed:
-        return Recategorized((), 0)
+        again = ownership.Writes(OWNER, put=tuple(without_terms))
+        return Recategorized((again,) if without_terms else (), 0)
     events = {
         outbox.filing_id(changed[part.start].key.id(), thread.filed): counted[part]
         for part in outbox.parts(counted)
     }
     writes = (
-        ownership.Writes(OWNER, put=tuple(changed)),
+        ownership.Writes(OWNER, put=(*changed, *without_terms)),
         *(outbox.event_writes(outbox.EventKind.FILED, *event, now=now) for event in events.items()),
     )
     return Recategorized(writes, len(changed), tuple(events))

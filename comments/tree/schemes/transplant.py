@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import categories, records
 from comments.domain.counters.counting import CountedChange as Counted
 from comments.domain.ids import sorthash
 from comments.domain.records import Status
@@ -166,6 +166,7 @@ def _write_tree(
             values = {
                 "thread": key, "thread_id": thread.thread, "reply_to": row.reply_to,
                 "categories": list(thread.categories), "pinned": comment_id in thread.pins,
+                "category_terms": categories.terms(thread.categories),
             }  # fmt: skip
             after = after._replace(
                 thread=key, categories=tuple(thread.categories), reply=row.reply_to is not None

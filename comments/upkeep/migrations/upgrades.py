@@ -8,7 +8,7 @@ A scan begins with its Job row, which `begin` writes when a new release starts, 
 (`store_upgrade`). A new store needs no scan, so `note_new` marks all scans as finished.
 
 Until a scan reaches a row, the row is read in the form of the older release. The only effect is
-that the list of threads by activity does not contain such a row (`thread_list`).
+that lists do not contain such a row: the list of threads by activity, and those of a category.
 """
 
 import functools
@@ -151,30 +151,31 @@ def _move_on(walk: _Walk, seen: str, position: str) -> None:
 def _add_naming_comments(found: list[Any]) -> None:
     """Store the id of the comment that names each thread, if it is missing (see `naming`)."""
     for message in found:
-        if message.properties["named_by"].WhichOneof("value_type") == "string_value":
-            continue
-        site, thread = (message.properties[field].string_value for field in ("site", "thread"))
-        name = records.ThreadName(site, thread)
-        transactions.transaction(functools.partial(_add_naming_comment, name))
-        backlog.note_erasure(name)
-
-
-def _add_naming_comment(name: records.ThreadName) -> None:
-    transactions.apply(details.adoption_writes(name))
+        if message.properties["named_by"].WhichOneof("value_type") != "string_value":
+            backlog.note_erasure(_upgrade_thread(message, details.adoption_writes))
 
 
 def _add_activity_times(found: list[Any]) -> None:
     """Store the time of each thread's newest comment, if it is missing."""
     for message in found:
-        if message.properties["active"].WhichOneof("value_type") == "timestamp_value":
-            continue
-        site, thread = (message.properties[field].string_value for field in ("site", "thread"))
-        name = records.ThreadName(site, thread)
-        transactions.transaction(functools.partial(_add_activity_time, name))
+        if message.properties["active"].WhichOneof("value_type") != "timestamp_value":
+            _upgrade_thread(message, activity.adoption_writes)
 
 
-def _add_activity_time(name: records.ThreadName) -> None:
-    transactions.apply(activity.adoption_writes(name))
+def _add_category_terms(found: list[Any]) -> None:
+    """Store the terms that find each thread's categories; `recategorize` adds its comments'."""
+    for message in found:
+        if message.properties["categories"].array_value.values:
+            _upgrade_thread(message, details.term_writes)
+
+
+def _upgrade_thread(
+    message: Any, writes: Callable[[records.ThreadName], ownership.Writes]
+) -> records.ThreadName:
+    site, thread = (message.properties[field].string_value for field in ("site", "thread"))
+    name = records.ThreadName(site, thread)
+    transactions.transaction(lambda: transactions.apply(writes(name)))
+    return name
 
 
 def _count_threads(found: list[Any]) -> None:
@@ -190,6 +191,7 @@ _WALKS = (
     _Walk(
         "upgrades/thread-activity", "Thread", _add_activity_times, "find when threads were active"
     ),
+    _Walk("upgrades/thread-categories", "Thread", _add_category_terms, "file threads by category"),
     _Walk("upgrades/thread-counts", "Site", _count_threads, "count the comments of threads"),
     _Walk(
         "upgrades/periods-and-votes",

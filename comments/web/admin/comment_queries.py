@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import categories, records
 from comments.domain.ids import thread_ids
 from comments.domain.moderation import ruling_texts
 from comments.domain.records import Status, Verb
@@ -25,8 +25,8 @@ _DAY = timedelta(days=1)
 class QueueQuery(form_fields.ListingQuery, frozen=True):
     """Filters for a site's comments. An empty value does not filter.
 
-    `why` is a kind of ruling or one rule. `address` is the id of a thread or the address of its
-    page. `since` and `until` are the first and last day (UTC).
+    `why` is a kind of ruling or one rule. `category` is a category term. `address` is the id of a
+    thread or the address of its page. `since` and `until` are the first and last day (UTC).
     """
 
     status: StatusFilter = "pending"
@@ -34,6 +34,7 @@ class QueueQuery(form_fields.ListingQuery, frozen=True):
     q: form_fields.Words = ""
     why: Typed = ""
     address: Typed = ""
+    category: Typed = ""
     since: Typed = ""
     until: Typed = ""
 
@@ -45,7 +46,7 @@ class QueueQuery(form_fields.ListingQuery, frozen=True):
     @property
     def refinements(self) -> dict[str, str]:
         """The filters besides status and author that are set."""
-        names = ("q", "why", "address", "since", "until")
+        names = ("q", "why", "address", "category", "since", "until")
         return {name: value for name in names if (value := getattr(self, name))}
 
     def link(self, **changes: str) -> str:
@@ -57,7 +58,7 @@ class QueueQuery(form_fields.ListingQuery, frozen=True):
         """Return the filter for a site.
 
         Raises:
-            errors.BadInput: the reason, the address or a day is not valid.
+            errors.BadInput: the reason, the address, the category or a day is not valid.
         """
         kind = self.why.partition(":")[0]
         if kind and kind not in ruling_texts.FILTERS:
@@ -73,6 +74,7 @@ class QueueQuery(form_fields.ListingQuery, frozen=True):
             rule=self.why,
             since=_midnight("since", self.since),
             before=until and until + _DAY,
+            category=categories.canonical_term(self.category),
         )
 
 

@@ -26,13 +26,14 @@ from comments.threads import thread_aliases
 from comments.transfer.moves import declared_moves
 from comments.tree.counters import leaderboard, totals
 from comments.tree.lists import listed_comments, slugs
-from comments.web.api import comment_shapes, list_queries, moderation_calls
+from comments.web.api import category_calls, comment_shapes, list_queries, moderation_calls
 from comments.web.api.callers import api_callers
 from comments.web.http import context, cors, problems, responses
 from comments.web.http.decode import json_bodies, parameters, preconditions, query_strings
 
 blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
 blueprint.register_blueprint(moderation_calls.blueprint)
+blueprint.register_blueprint(category_calls.blueprint)
 
 _READS = {"GET", "HEAD"}
 # Calls that are refused while a site is read-only because its budget is used up. `post_comment` is
@@ -67,8 +68,10 @@ def admit() -> flask.Response | None:
 
 @blueprint.get("/sites/<site:site_id>/comments")
 def list_comments(site_id: str) -> flask.Response:
-    """List a page of a thread, or the whole thread with limit=all."""
+    """List a page of a thread, the whole thread with limit=all, or the comments of a category."""
     site = site_settings.get(site_id)
+    if "category" in flask.request.args:
+        return category_calls.list_comments(site)
     thread, query = query_strings.read_thread(comment_shapes.ListQuery, site)
     secret = context.settings().secret
     if query.canonical and cors.is_on_own_page(site):

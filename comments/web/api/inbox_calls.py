@@ -12,7 +12,6 @@ import msgspec
 from comments import errors
 from comments.domain import presentation, records
 from comments.notifications import inbox
-from comments.reading import thread_pages
 from comments.sites import site_settings
 from comments.threads import thread_info
 from comments.web.api import comment_calls
@@ -116,10 +115,6 @@ def _caller(site: records.Site) -> str:
 
 def _inbox_reply(reply: inbox.UnreadReply, site: records.Site) -> InboxReply:
     comment = reply.comment
-    url = thread_info.address(reply.url, site)
-    name = records.ThreadName(site.id, reply.thread)
-    links = nesting.Links(
-        f"/embed/{site.id}", name, thread_pages.ListingOrder.THREAD, parameters.DEFAULT_LIMIT
-    )
-    link = f"{url}#{nesting.anchor(comment.id)}" if url else links.around(comment.id)
+    url, name = thread_info.address(reply.url, site), records.ThreadName(site.id, reply.thread)
+    link = nesting.comment_url(site, name, url, comment.id, embed=f"/embed/{site.id}")
     return InboxReply(presentation.comment(comment), reply.thread, reply.title, url, link)

@@ -64,14 +64,15 @@ def document(head: FeedMetadata, feed: feeds.Feed) -> bytes:
     return made
 
 
-def feed_id(secret: str, site: str, thread: str = "") -> str:
+def feed_id(secret: str, site: str, thread: str = "", *, category: str = "") -> str:
     """Return the id of a feed; no two installations have the same ids.
 
     A thread's id is never empty, so the feed of a thread never has the same id as the feed of its
-    site.
+    site. Sites' ids do not contain "#".
     """
+    within = f"#{category}" if category else f"/{thread}"
     named = hashlib.blake2b(
-        f"feed {site}/{thread}".encode(),
+        f"feed {site}{within}".encode(),
         key=hashlib.sha256(secret.encode()).digest(),
         digest_size=16,
     )

@@ -15,6 +15,12 @@ class FeedQuery(parameters.Request, frozen=True):
     lang: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class SiteFeedQuery(FeedQuery, frozen=True):
+    """The parameters of a site's feed. `category` is a category term (`categories`)."""
+
+    category: parameters.Typed = ""
+
+
 class EmbedQuery(FeedQuery, frozen=True):
     """The parameters of a thread as HTML, apart from `thread` and `page`.
 

@@ -1,4 +1,4 @@
-"""Atom feeds: the newest comments of a thread or of a site.
+"""Atom feeds: the newest comments of a thread, of a site, or of a category.
 
 Feeds are served in the same way as pages of comments, with ETags, 304 and gzip, and share their
 cache. Feeds are public, so they contain only data that pages show. Feed readers store feeds without
@@ -13,14 +13,14 @@ from urllib.parse import urlencode
 
 import flask
 
-from comments.domain import records
+from comments.domain import categories, records
 from comments.domain.languages import catalogue
-from comments.reading import feeds, thread_pages
+from comments.reading import feeds
 from comments.sites import site_settings
 from comments.threads import thread_info
 from comments.web.embedding import atom, embed_queries
 from comments.web.http import context, responses
-from comments.web.http.decode import parameters, query_strings
+from comments.web.http.decode import query_strings
 from comments.web.rendering import nesting, page_language
 
 blueprint = flask.Blueprint("feeds", __name__, url_prefix="/feeds")
@@ -42,25 +42,29 @@ _RELEASE = hashlib.sha256(
 
 @blueprint.get("/<site:site_id>")
 def of_site(site_id: str) -> flask.Response:
-    """Respond with the newest comments of a site."""
-    site = site_settings.get(site_id)
-    lang = query_strings.read(embed_queries.FeedQuery).lang
-    texts = page_language.of(lang, site)
-    query = urlencode({"lang": lang} if lang else {})
+    """Respond with the newest comments of a site, or of one of its categories."""
+    site, asked = site_settings.get(site_id), query_strings.read(embed_queries.SiteFeedQuery)
+    lang, term = asked.lang, categories.canonical_term(asked.category)
+    texts, title = page_language.of(lang, site), term.removeprefix(categories.ANYWHERE)
+    query = urlencode(({"category": term} if term else {}) | ({"lang": lang} if lang else {}))
     service = context.service_url()
     here, embed = f"{service}/feeds/{site.id}", f"{service}/embed/{site.id}"
 
     def metadata(_feed: feeds.Feed) -> atom.FeedMetadata:
         return atom.FeedMetadata(
-            id=atom.feed_id(context.settings().secret, site.id),
-            title=texts.text("feeds.site-title", site=site.id),
+            id=atom.feed_id(context.settings().secret, site.id, category=term),
+            title=texts.text("feeds.thread-title", title=title)
+            if term
+            else texts.text("feeds.site-title", site=site.id),
             itself=f"{here}?{query}" if query else here,
             page=site.origins[0] if site.origins else "",
             place=functools.partial(_place, site, embed, lang or ""),
             texts=texts,
         )
 
-    return responses.page(feeds.SiteFeed(site), site, _form(site, texts, lang or "", metadata))
+    return responses.page(
+        feeds.SiteFeed(site, term), site, _form(site, texts, lang or "", metadata)
+    )
 
 
 @blueprint.get("/<site:site_id>/thread")
@@ -109,14 +113,5 @@ def _form(
 
 def _place(site: records.Site, embed: str, lang: str, entry: feeds.FeedEntry) -> str:
     """Return the comment's URL on the site's own page or, if that is unknown, on the embed page."""
-    address = thread_info.address(entry.url, site)
-    if address:
-        return f"{address}#{nesting.anchor(entry.comment.id)}"
-    links = nesting.Links(
-        embed,
-        entry.name,
-        thread_pages.ListingOrder.THREAD,
-        parameters.DEFAULT_LIMIT,
-        lang=lang,
-    )
-    return links.around(entry.comment.id)
+    name, comment = entry.name, entry.comment.id
+    return nesting.comment_url(site, name, entry.url, comment, embed=embed, lang=lang)

@@ -14,6 +14,7 @@ from comments.domain import presentation, records
 from comments.domain.languages import catalogue, formats
 from comments.domain.text import cleaning
 from comments.reading import thread_pages
+from comments.threads import thread_info
 from comments.web.http.decode import parameters
 
 # Each comment on every fifth level links to a separate page with the comment's replies.
@@ -29,6 +30,26 @@ _ORDERS = (
     thread_pages.ListingOrder.NEWEST,
 )
 _FLAT = {thread_pages.ListingOrder.OLDEST, thread_pages.ListingOrder.NEWEST}
+
+
+def comment_url(
+    site: records.Site,
+    name: records.ThreadName,
+    url: str,
+    comment: str,
+    *,
+    embed: str,
+    lang: str = "",
+) -> str:
+    """Return a comment's URL on the site's own page or, if that is unknown, on the embed page.
+
+    `url` is the address that the thread shows, or "", and `embed` the embed page of the site.
+    """
+    address = thread_info.address(url, site)
+    if address:
+        return f"{address}#{anchor(comment)}"
+    order = thread_pages.ListingOrder.THREAD
+    return Links(embed, name, order, parameters.DEFAULT_LIMIT, lang=lang).around(comment)
 
 
 class Item(msgspec.Struct, frozen=True):

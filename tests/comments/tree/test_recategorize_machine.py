@@ -1,8 +1,9 @@
-"""Counters stay exact in random histories of posts, imports, category changes and deliveries.
+"""Counters and lists by category are right in random histories of posts, imports and changes.
 
-Histories also contain retractions. Recategorizations run step by step, restart, or stay unfinished;
-events are delivered in any order, some of them twice. A recount never finds a fault. In the end,
-every counter equals the sum over the comments in their threads' categories (`counter_oracle`).
+Histories consist of posts, imports, category changes, category moves and deliveries. They also
+contain retractions. Recategorizations run step by step, restart, or stay unfinished; events are
+delivered in any order, some of them twice. A recount never finds a fault. In the end, every counter
+equals the sum over the comments in their threads' categories (`counter_oracle`).
 """
 
 from datetime import timedelta
@@ -15,8 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from comments import errors
 from comments.domain import records
-from comments.domain.records import Status
+from comments.domain.records import Status, Verb
 from comments.events import backlog, dispatcher
+from comments.moderation import decisions
+from comments.moderation.policy import category_moves
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
@@ -26,7 +29,7 @@ from comments.upkeep import wiring
 from comments.upkeep.integrity import recount
 from datastore_emulator import inprocess
 from tests.support import programs
-from tests.support.histories import counter_oracle
+from tests.support.histories import category_oracle, counter_oracle
 from tests.support.threads import sample_threads
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
@@ -107,12 +110,29 @@ class Categories(RuleBasedStateMachine):
         row = self._own.pop(data.draw(st.integers(0, len(self._own) - 1)))
         own_comment.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
 
+    @precondition(lambda self: self._own)
+    @rule(data=st.data(), verb=st.sampled_from([Verb.SPAM, Verb.HOLD, Verb.APPROVE]))
+    def decide(self, data: st.DataObject, verb: Verb) -> None:
+        row = data.draw(st.sampled_from(self._own))
+        decisions.decide_many("demo", [row.id], verb, sample_threads.ADA, now=NOW)
+
     @rule(thread=threads, names=sets)
     def begin(self, thread: str, names: tuple[str, ...]) -> None:
         try:
             recategorize.begin(records.ThreadName("demo", thread), names)
         except errors.NotFound:
             assert not any(row.thread == thread for row in self._own)
+
+    @rule(old=st.sampled_from(NAMES), new=st.sampled_from(NAMES))
+    def move(self, old: str, new: str) -> None:
+        """Move a category below another one, or make it the same as the other one."""
+        site, filed = site_settings.get("demo"), category_oracle.filed("demo")
+        try:
+            category_moves.move(site, old, new, sample_threads.ADA, now=NOW)
+        except errors.BadInput:
+            assert category_oracle.filed("demo") == filed
+        else:
+            assert category_oracle.filed("demo") == category_oracle.moved(filed, old, new)
 
     @rule(steps=st.integers(1, 3))
     def walk(self, steps: int) -> None:
@@ -130,12 +150,17 @@ class Categories(RuleBasedStateMachine):
     def nothing_drifts(self) -> None:
         assert recount.site("demo", tell=print, fixes=False) == 0
 
+    @invariant()
+    def lists_agree(self) -> None:
+        category_oracle.assert_listed(site_settings.get("demo"))
+
     def teardown(self) -> None:
         try:
             recategorize.finish(now=NOW)
             assert list(reads.fetch(reads.Query("Job"))) == []
             dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
             counter_oracle.assert_all_counted()
+            category_oracle.assert_settled()
         finally:
             self._small.stop()
             self._context.__exit__(None, None, None)

@@ -11,12 +11,14 @@ from comments.web.http.decode.parameters import Typed
 
 
 class ThreadsQuery(form_fields.CursorQuery, frozen=True):
-    """The threads whose title or address contains a text; without a text, all threads.
+    """The threads whose title or address contains a text, and that are in a category.
 
-    With the order "comments", the threads with the most comments, without a text.
+    An empty value does not filter. With the order "comments", the threads with the most comments,
+    without a filter.
     """
 
     q: form_fields.Words = ""
+    category: Typed = ""
     order: Literal["activity", "comments"] = "activity"
 
 

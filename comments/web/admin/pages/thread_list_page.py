@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import records
+from comments.domain import categories, records
 from comments.domain.counters import counting
 from comments.moderation import thread_list
 from comments.moderation.policy import policy_changes, rulebook, thread_overrides
@@ -28,7 +28,9 @@ def index(site_id: str) -> flask.Response:
         page = thread_list.busiest_threads(visit.site.id)
     else:
         page = thread_list.active_threads(
-            thread_list.ThreadFilter(visit.site.id, query.q.strip()),
+            thread_list.ThreadFilter(
+                visit.site.id, query.q.strip(), categories.canonical_term(query.category)
+            ),
             cursor=query.start,
             secret=site_visit.settings().secret,
         )

@@ -89,7 +89,8 @@ def _schemas() -> operations.Json:
     """Return the schemas of all request bodies and responses."""
     bodies = (operation.body for operation in operations.OPERATIONS)
     answers = (operation.answer for operation in operations.OPERATIONS)
-    kinds = [problems.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
+    others = (operation.or_answer for operation in operations.OPERATIONS)
+    kinds = [problems.Problem, *(kind for kind in (*bodies, *answers, *others) if kind)]
     return msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]
 
 
@@ -143,8 +144,8 @@ def _inline(schema: operations.Json, found: operations.Json) -> operations.Json:
 
 
 def _responses(operation: operations.Operation) -> operations.Json:
-    answer = operation.answer
-    content = {"application/json": {"schema": {}}} if answer is None else _content(answer)
+    shapes = [shape for shape in (operation.answer, operation.or_answer) if shape]
+    content = _content(*shapes) if shapes else {"application/json": {"schema": {}}}
     if operation.is_table:
         content["text/csv"] = {"schema": {"type": "string"}}
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
@@ -172,5 +173,6 @@ def _response(
     return {**response, "content": content} if content else response
 
 
-def _content(shape: type[msgspec.Struct]) -> operations.Json:
-    return {"application/json": {"schema": {"$ref": _REF.format(name=shape.__name__)}}}
+def _content(*shapes: type[msgspec.Struct]) -> operations.Json:
+    schemas = [{"$ref": _REF.format(name=shape.__name__)} for shape in shapes]
+    return {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}

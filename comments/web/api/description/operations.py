@@ -12,14 +12,15 @@ from comments.domain.crypto import proof_of_work
 from comments.transfer import personal_data
 from comments.tree.counters import audience_scan
 from comments.web.api import (
+    category_calls,
     comment_shapes,
     follow_calls,
     inbox_calls,
     moderation_calls,
     moderator_calls,
     own_data,
-    statistics_shapes,
 )
+from comments.web.api.site_statistics import statistics_shapes
 from comments.web.http.decode import parameters
 
 Json: TypeAlias = dict[str, Any]
@@ -70,6 +71,13 @@ _SIGNED: tuple[Json, ...] = tuple(
         ("webhook-signature", "The signature of id, timestamp and body with the shared secret."),
     )
 )
+_CATEGORY: Json = {
+    "name": "category",
+    "in": "query",
+    "description": "A category, such as `sport/football`, or `*/` and a part of its path. "
+    "Only `limit` and `cursor` can be combined with it.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 1000},
+}
 KNOWN: Json = {
     "name": "If-None-Match",
     "in": "header",
@@ -86,6 +94,7 @@ class Operation(msgspec.Struct, frozen=True):
     name: str
     summary: str
     answer: type[msgspec.Struct] | None
+    or_answer: type[msgspec.Struct] | None = None  # The response to some queries.
     query: type[msgspec.Struct] = parameters.NoQuery
     body: type[msgspec.Struct] | None = None
     extra: tuple[Json, ...] = ()
@@ -128,9 +137,15 @@ _REPORT: dict[str, Any] = {
 
 OPERATIONS = (
     Operation(
-        "get", _COMMENTS, "listComments", "List a page of a thread", comment_shapes.CommentPage,
-        refuses=(410,), query=comment_shapes.ListQuery, extra=(_THREAD[0], _PAGE, KNOWN),
-        headers=_TAG,
+        "get", _COMMENTS, "listComments",
+        "List a page of a thread or, with `category`, the newest comments of a category",
+        comment_shapes.CommentPage, category_calls.CategoryComments, refuses=(410,),
+        query=comment_shapes.ListQuery, extra=(_THREAD[0], _PAGE, _CATEGORY, KNOWN), headers=_TAG,
+    ),
+    Operation(
+        "get", "/sites/{site}/threads", "listThreads", "List the threads of a category",
+        category_calls.CategoryThreads, query=category_calls.CategoryListQuery,
+        extra=({**_CATEGORY, "required": True}, KNOWN), headers=_TAG,
     ),
     Operation(
         "post", _COMMENTS, "postComment", "Post a comment", comment_shapes.PostedComment,

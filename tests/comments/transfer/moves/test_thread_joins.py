@@ -14,7 +14,7 @@ from comments.store.models import comment_rows, schema
 from comments.threads import thread_aliases
 from comments.transfer.moves import join_plan, move_journal, thread_joins, thread_moves
 from comments.tree import votes
-from tests.support.histories import counter_oracle
+from tests.support.histories import category_oracle, counter_oracle
 from tests.support.threads import sample_threads, sample_votes
 
 NOW = sample_threads.START
@@ -22,10 +22,14 @@ ADA = sample_threads.ADA
 
 
 def post(
-    site: records.Site, thread: str, minute: int, parent: str | None = None
+    site: records.Site,
+    thread: str,
+    minute: int,
+    parent: str | None = None,
+    categories: tuple[str, ...] = (),
 ) -> records.Comment:
-    now = NOW + timedelta(minutes=minute)
-    return sample_threads.post(site, f"{thread}{minute}", parent, now=now, thread=thread)
+    now, text = NOW + timedelta(minutes=minute), f"{thread}{minute}"
+    return sample_threads.post(site, text, parent, now=now, thread=thread, categories=categories)
 
 
 def merge(source: str, target: str) -> move_journal.Move:
@@ -76,6 +80,22 @@ def test_followers_and_votes_follow_a_merge_and_its_undo(site: records.Site) -> 
     assert votes.votes_of(names[1], "g:ann", after=None, limit=9).votes == {b2.id: 1}
     sample_votes.count_all()
     counter_oracle.assert_all_counted()
+
+
+@pytest.mark.usefixtures("store")
+def test_moved_comments_are_in_the_lists_of_their_new_threads_categories(
+    site: records.Site,
+) -> None:
+    site = site_settings.change(site.id, filed=("news", "sport/football"))
+    post(site, "a", 1, categories=("news",))
+    root = post(site, "b", 2, categories=("sport/football",))
+    post(site, "b", 3, root.id, categories=("sport/football",))
+    done = merge("b", "a")
+    category_oracle.assert_settled()
+    category_oracle.assert_listed(site)
+    undo(done)
+    category_oracle.assert_settled()
+    category_oracle.assert_listed(site)
 
 
 @pytest.mark.usefixtures("store")

@@ -16,7 +16,7 @@ from comments.notifications import reader_follows
 from comments.sites import site_settings
 from comments.store import connection
 from comments.upkeep import wiring
-from comments.web.api import statistics_calls
+from comments.web.api.site_statistics import statistics_calls
 from datastore_emulator import inprocess, testing
 from tests.comments.web.api import test_openapi
 from tests.support.histories import counter_oracle

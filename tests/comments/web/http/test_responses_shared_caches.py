@@ -66,6 +66,7 @@ def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
 def _paths(app: flask.Flask, comments: list[str]) -> Iterator[str]:
     """Yield URLs for every route that reads, with and without parameters."""
     queries = ["", "?thread=t", "?thread=t&order=recent", "?thread=t&order=newest", "?limit=2"]
+    queries += ["?category=news"]
     queries += [f"?thread=t&around={each}" for each in comments]
     for rule in app.url_map.iter_rules():
         if "GET" not in (rule.methods or ()):

@@ -102,6 +102,8 @@ def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) ->
     ]
     return [
         *found, f"/api/v1/comments/{one}", f"/api/v1/comments/{one}/replies", "/feeds/demo", "/",
+        "/api/v1/sites/demo/threads?category=news", "/api/v1/sites/demo/comments?category=news",
+        "/feeds/demo?category=news",
         "/api/v1/sites/demo/authors", "/api/v1/openapi.json", "/widget/flatthread.js",
         "/widget/demo.css", "/?site=x&thread=y", "/examples", "/examples/events",
         # Requests that are refused.

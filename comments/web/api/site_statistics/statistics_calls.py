@@ -24,8 +24,8 @@ from comments.sites import site_settings
 from comments.threads import thread_aliases
 from comments.tree.counters import audience_scan, periods, statistics
 from comments.tree.counters.declared import declarations, declared_reports
-from comments.web.api import statistics_shapes
 from comments.web.api.callers import moderator_callers
+from comments.web.api.site_statistics import statistics_shapes
 from comments.web.http import context, responses
 from comments.web.http.decode import parameters, query_strings
 

@@ -1,0 +1,1 @@
+"""The calls of `/api/v1` for statistics, and the types of their queries and responses."""
