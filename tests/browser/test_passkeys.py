@@ -50,7 +50,7 @@ def test_a_passkey_is_added_signs_in_and_is_removed(tab: Tab) -> None:
     phone = cdp.send("WebAuthn.addVirtualAuthenticator", {"options": PHONE})["authenticatorId"]
     tab.expect_status(403)
     _add(page, "a wrong password")
-    expect(page.get_by_role("alert")).to_contain_text("is wrong")
+    expect(page.get_by_role("alert")).to_contain_text("not your current password")
     _add(page, PASSWORD)
     expect(page.get_by_role("button", name="Remove the passkey Phone")).to_be_visible()
     assert accessibility.complaints(page) == []

@@ -59,7 +59,7 @@ def restore(
         errors.BackupFailed: the backup cannot be restored. Nothing was changed.
     """
     data = settings.data_file
-    kept = data.with_name(f"{data.name}.replaced-{now.astimezone(UTC):%Y%m%d-%H%M%S}")
+    kept = data.with_name(f"{data.name}.replaced-{now.astimezone(UTC):%Y%m%d-%H%M%S-%f}")
     with working_files.working_file(data, working_files.RESTORING) as staged:
         try:
             manifest = backup_archive.unpack(source, staged)

@@ -406,11 +406,20 @@ def _add_later(sums: dict[str, Numbers], counted: Counted | None, times: int) ->
             by_author = sums.setdefault(f"{place}{BY}{author}", {})
             by_author["approved"] = by_author.get("approved", 0) + times
     if counted.status == "approved":
-        page = counted.thread.removeprefix(site)
-        month = sums.setdefault(f"month {site} {day[:7]}", {})
-        for name in (f"h{counted.at:%d%H}", f"t{day[8:]}{page}", f"a{day[8:]}{author}"):
-            if name != f"a{day[8:]}":
-                month[name] = month.get(name, 0) + times
+        _add_periods(sums, counted, times)
+
+
+def _add_periods(sums: dict[str, Numbers], counted: Counted, times: int) -> None:
+    """Add what only approved comments count: in months, and the votes of days."""
+    site, day, author = counted.site, counted.day, counted.author
+    page = counted.thread.removeprefix(site)
+    month = sums.setdefault(f"month {site} {day[:7]}", {})
+    for name in (f"h{counted.at:%d%H}", f"t{day[8:]}{page}", f"a{day[8:]}{author}"):
+        if name != f"a{day[8:]}":
+            month[name] = month.get(name, 0) + times
+    whole = sums.setdefault(f"day {site} {day} ", {})
+    for name, votes in (("up", counted.up), ("down", counted.down)):
+        whole[name] = whole.get(name, 0) + times * votes
 
 
 def _add(numbers: Numbers, counted: Counted, times: int) -> None:

@@ -204,7 +204,7 @@ def test_working_files_of_killed_processes_are_removed(
     ]
     others = [
         service.data_dir / f"flatthread.db.{os.getppid()}-0123abcd.copy",
-        service.data_dir / "flatthread.db.replaced-20260102-030405",
+        service.data_dir / "flatthread.db.replaced-20260102-030405-000000",
         tmp_path / "copy.partial",
     ]
     for each in (*left, *others):

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.embedded
 Open = Callable[[config.Settings], AbstractContextManager[records.Site]]
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NAME = records.ThreadName("demo", "page")
-KEPT = "flatthread.db.replaced-20260102-030405"
+KEPT = "flatthread.db.replaced-20260102-030405-000000"
 
 
 @pytest.fixture
