@@ -161,7 +161,12 @@ def subject(entry: records.Audit) -> str:
 
 
 def change(entry: records.Audit) -> str:
-    """Return the states before and after the change that an audit log entry records, as text."""
+    """Return the states before and after the change that an audit log entry records, as text.
+
+    The text is empty if the state is the same, as after an edit of a comment's text.
+    """
+    if entry.before == entry.after:
+        return ""
     if entry.verb == "set-scheme":
         before, after = _schemes(entry)
     else:

@@ -23,6 +23,7 @@ def test_a_moderator_edits_a_text_from_its_page(desk: Desk, site: records.Site) 
     desk.settle(f"{path}/text", revision=str(row.revision), body=body, reason="a number")
     case = decisions.case("demo", row.id)
     assert case.comment.html == "<p>Ask</p>\n<p><em>Eve</em></p>\n"
+    assert "Approved → Approved" not in desk.page(path)
     assert "Edited the text" in desk.page(path)
     # Another moderator's form showed the former text.
     again = desk.settle(f"{path}/text", status=412, revision=str(row.revision), body="x")
