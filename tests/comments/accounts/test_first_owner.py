@@ -68,7 +68,11 @@ def test_the_page_of_the_link_speaks_of_an_invitation_only_when_there_is_an_owne
     app: flask.Flask, offer: apps.Offer
 ) -> None:
     client, token = browser(app), _token(offer)
-    invited = ("You have been invited", "if the invitation is for your e-mail", "Already have an account?")
+    invited = (
+        "You have been invited",
+        "if the invitation is for your e-mail",
+        "Already have an account?",
+    )
     form = {"name": "Ann", "login": "ann", "password": "short"}
     refused = send(client, "/admin/welcome", token=token, **form)
     assert refused.status_code == 400

@@ -430,7 +430,9 @@ def test_an_interrupted_upgrade_continues_and_ends(
     assert upgrades.go_on(steps=1) == 0  # No scan has begun
     upgrades.begin()
     assert upgrades.go_on(steps=1) == 2
-    assert upgrades.go_on(steps=None) == 3 + 5 + 5 + 1  # Threads twice, comments, the site
+    assert (
+        upgrades.go_on(steps=None) == 3 + 5 + 5 + 5 + 1
+    )  # Threads three times, comments, the site
     rows = reads.fetch(reads.Query("Thread"))
     assert all(message.properties["named_by"].string_value for message in rows)
     assert upgrades.go_on() == 0

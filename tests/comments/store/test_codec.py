@@ -58,7 +58,9 @@ def values_of(data: st.DataObject, kind: type[schema.StoredRow]) -> dict[str, An
             found[name] = data.draw(values)
         elif data.draw(st.booleans()):
             found[name] = data.draw(st.none() | values)  # type: ignore[arg-type]
-    return found
+    row = kind(key=schema.RowKey(kind, "a name"), **found)
+    derived = {name: each.derive(row) for name, each in kind.COLUMNS.items() if each.derive}
+    return found | derived
 
 
 def _message(row: schema.StoredRow) -> Any:

@@ -71,7 +71,7 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
     indexed = {
         "thread", "sort_hash", "level", "parent", "slug", "author_id", "status", "listed",
         "unfolded", "fold_by", "created", "revision", "changed", "site",
-        "former_slugs",
+        "former_slugs", "category_terms",
     }  # fmt: skip
     stored = {
         "thread_id", "number", "child_count", "reply_to", "author_name",

@@ -191,12 +191,14 @@ def test_the_command_shows_what_is_pending_and_does_it(folder: Path) -> None:
         need_a_scan()
         count = reads.count(reads.Query("Comment"))
         days = reads.count(reads.Query("Day"))
+        threads = reads.count(reads.Query("Thread"))
     file_format(path, 3)
     status, lines = run(folder, "upgrade", "--check")
     assert (status, lines[1:]) == (
         1,
         [
             f"the data file: format 3 becomes {data_files.FORMAT}",
+            f"file threads by category: {threads} rows left, not begun",
             f"count comments by page and hour, and votes by day: {days} rows left, not begun",
             f"render comments again: {count} rows left, not begun",
             "`flatthread serve` and `flatthread upgrade` make a backup first.",
@@ -204,7 +206,10 @@ def test_the_command_shows_what_is_pending_and_does_it(folder: Path) -> None:
     )
     assert flatthread.__version__ in lines[0]
     assert (file_format(path), backups(folder)) == (3, [])
-    assert run(folder, "upgrade") == (0, [f"The store is up to date. Read {count + days} rows."])
+    assert run(folder, "upgrade") == (
+        0,
+        [f"The store is up to date. Read {count + days + threads} rows."],
+    )
     assert len(backups(folder)) == 1
     assert run(folder, "upgrade", "--check") == (0, [lines[0], "Nothing is pending."])
 
