@@ -41,6 +41,8 @@ def propose(
 ) -> Iterator[Proposal]:
     """Yield a proposal for each foreign host, in descending order of the number of comments.
 
+    On a site without origins, no host is foreign.
+
     `others` are canonical addresses of pages without comments; their paths count too.
     """
     paths: dict[str, set[str]] = defaultdict(set)
@@ -48,6 +50,8 @@ def propose(
         paths[other.partition("/")[0]].add(other[other.index("/") :])
     every = [origin.partition("://")[2] for origin in origins]
     own = [host for host in every if not host_names.is_local(host)] or every
+    if not own:
+        return
     by_host: dict[str, list[ImportedPage]] = defaultdict(list)
     for page in pages:
         by_host[page.host].append(page)

@@ -134,5 +134,10 @@ def test_a_host_without_known_paths_is_explained() -> None:
     )
 
 
+def test_no_host_is_foreign_to_a_site_without_origins() -> None:
+    """The site of a new service has none, and is where new owners try an import."""
+    assert list(foreign_hosts.propose(pages("a.example/a", "b.example/b"), ())) == []
+
+
 def test_pages_that_a_mapping_moved_are_not_proposed_again() -> None:
     assert list(foreign_hosts.propose([ImportedPage("a.example/a", "b.example/a", 1)], BLOG)) == []
