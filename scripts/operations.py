@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw docs/operations.md from `comments/domain/moderation/operation_table.py`.
+"""Draw docs/operations.md from `comments/domain/moderation/operations.toml`.
 
 Usage: scripts/operations.py          writes docs/operations.md
        scripts/operations.py --check  exits with 1 if docs/operations.md is out of date
@@ -13,11 +13,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from comments.domain.moderation import operation_table  # noqa: E402 - found through the path above
+from scripts import drawn_page  # noqa: E402 - same
 
 TARGET = ROOT / "docs" / "operations.md"
 HEAD = """# What you can do, and where
 
-`scripts/operations.py` generates this page from `comments/domain/moderation/operation_table.py`, so
+`scripts/operations.py` generates this page from `comments/domain/moderation/operations.toml`, so
 do not edit the page. Pages of the console are written without the beginning of their address, which
 is `/admin/` or `/admin/sites/SITE/`. [command-line.md](command-line.md) explains the commands, and
 [people.md](people.md) the roles. If an operation has only a command or only a page, the last column
@@ -44,22 +45,10 @@ def section(title: str, rows: tuple[operation_table.OperationRow, ...]) -> Itera
 
 def document() -> str:
     lines = [
-        line for title, rows in operation_table.SECTIONS.items() for line in section(title, rows)
+        line for title, rows in operation_table.sections().items() for line in section(title, rows)
     ]
     return "\n".join((HEAD, *lines))
 
 
-def main(arguments: list[str]) -> int:
-    """Write the document, or check that it is up to date."""
-    drawn = document()
-    if arguments == ["--check"]:
-        if TARGET.read_text(encoding="utf-8") != drawn:
-            print("docs/operations.md is out of date: run scripts/operations.py")
-            return 1
-        return 0
-    TARGET.write_text(drawn, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(drawn_page.write_or_check(TARGET, document(), sys.argv[1:]))

@@ -14,6 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts import drawn_page  # noqa: E402 - found through the path above
+
 PACKAGES = ("comments", "datastore_emulator", "server", "flatthread")
 TARGET = ROOT / "docs" / "rooms.md"
 HEAD = """# Rooms
@@ -109,17 +113,5 @@ def document() -> str:
     return "\n".join(parts)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the document, or check that it is up to date."""
-    drawn = document()
-    if arguments == ["--check"]:
-        if TARGET.read_text(encoding="utf-8") != drawn:
-            print("docs/rooms.md is out of date: run scripts/rooms.py")
-            return 1
-        return 0
-    TARGET.write_text(drawn, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(drawn_page.write_or_check(TARGET, document(), sys.argv[1:]))

@@ -11,7 +11,7 @@ from comments.cli import command_table
 from comments.domain.moderation import operation_table
 from tests.support import programs
 
-ROWS = [row for rows in operation_table.SECTIONS.values() for row in rows]
+ROWS = [row for rows in operation_table.sections().values() for row in rows]
 ARGUMENT = re.compile("<(?:[a-z]+:)?([a-z]+)(?:_id)?>")
 OTHER_COMMANDS = {"serve"}  # flatthread.command_line adds it to the commands of `comments.cli`.
 

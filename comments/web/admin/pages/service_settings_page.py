@@ -24,7 +24,7 @@ def show() -> flask.Response:
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
     query_strings.read(form_fields.EmptyQuery)
     settings = context.settings()
-    rows = [row for section in operation_table.SECTIONS.values() for row in section]
+    rows = [row for section in operation_table.sections().values() for row in section]
     return signed_in.page(
         "admin/service.html",
         status=200,

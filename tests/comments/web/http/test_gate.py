@@ -195,7 +195,12 @@ def test_a_proxys_scheme_is_trusted_as_the_settings_say(
 ) -> None:
     app = apps.create_app(dataclasses.replace(SETTINGS, trusted_proxies=proxies), open_store)
     app.add_url_rule("/scheme", view_func=lambda: flask.request.scheme)
-    answer = _asked(app.test_client(use_cookies=False), "comments.example", "/scheme", HTTP_X_FORWARDED_PROTO=said)
+    answer = _asked(
+        app.test_client(use_cookies=False),
+        "comments.example",
+        "/scheme",
+        HTTP_X_FORWARDED_PROTO=said,
+    )
     if scheme is None:
         assert answer.status_code == 400
         assert answer.json["field"] == "X-Forwarded-Proto"
