@@ -14,8 +14,9 @@ recording never makes a page view fail. A process writes at most once a day for 
 origin, and for at most `MOST_WRONG` unlisted origins of a site in an hour. For each site, only the
 latest `MOST_WRONG` unlisted origins are stored.
 
-A page may also declare another canonical address than its own. The last `MOST_DECLARED` of these
-addresses are stored, with the same limits (`declared_moves`).
+A page may also declare another canonical address than its own, or answer at an address that its
+thread has left. The last `MOST_DECLARED` of these addresses are stored, with the same limits
+(`declared_moves`).
 """
 
 import contextlib
@@ -51,7 +52,7 @@ class WrongOrigin(msgspec.Struct, frozen=True):
 
 
 class DeclaredAddress(msgspec.Struct, frozen=True):
-    """The canonical address `new` that a page of the thread `old` declared."""
+    """The address `new` that a page of the thread `old` declared, or at which it answered."""
 
     old: str
     new: str
@@ -93,6 +94,7 @@ class _Noted:
         self.wrong = caches.Cache[str, int](10_000, _HOUR)
         self.declared = caches.Cache[tuple[str, str, str], bool](10_000, _DAY)
         self.declared_counts = caches.Cache[str, int](10_000, _HOUR)
+        self.answers = caches.Cache[tuple[str, int, str], bool](10_000, _DAY)
 
 
 _NOTED = per_process.PerProcess(_Noted)
@@ -145,6 +147,18 @@ def note_declared(site_id: str, page: DeclaredAddress, is_possible: Callable[[],
     noted.declared.keep(key, value=True)
     if is_possible():
         _try(site_id, lambda setup: _add_declared(setup, page))
+
+
+def is_first_answer(site: records.Site, thread: str) -> bool:
+    """Note that a page asked for a thread by this id; return whether it is the first one today.
+
+    After each move of the site's threads, the next page counts as the first one again.
+    """
+    answers, key = _NOTED.get().answers, (site.id, site.moves, thread)
+    if answers.get(key):
+        return False
+    answers.keep(key, value=True)
+    return True
 
 
 def _try(site_id: str, change: Callable[[SiteSetup], SiteSetup]) -> bool:

@@ -160,6 +160,25 @@ def test_a_page_with_a_new_canonical_address_keeps_its_comments(
     assert [move.url for move in proposed] == [f"{website.origin}/new"]
 
 
+def test_the_open_graph_address_names_the_page_if_it_has_no_canonical_link(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
+    html = f'{script(server)}<div id="flatthread"></div>'
+    graph = '<meta property="og:url" content="{}">'
+    one = website.put("one", html)
+    tab = open_tab(one)
+    post(tab.page, "on page one")
+    tab.page.goto(website.put("same", graph.format("/one#top") + html))
+    expect(tab.page.locator(".ft-body")).to_have_text("on page one")
+    link = f'<link rel="canonical" href="{website.origin}/linked">'
+    for number, head in enumerate(
+        [link + graph.format(one), graph.format(website.origin), graph.format("mailto:a@b.example")]
+    ):
+        tab.page.goto(website.put(f"other{number}", head + html))
+        expect(tab.page.get_by_text("No comments yet.")).to_be_visible()
+        post(tab.page, f"on page {number} itself")
+
+
 def test_an_explicit_thread_id_overrides_the_url(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:

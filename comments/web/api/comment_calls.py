@@ -76,6 +76,8 @@ def list_comments(site_id: str) -> flask.Response:
     secret = context.settings().secret
     if query.canonical and cors.is_on_own_page(site):
         declared_moves.note(site, thread, query.canonical, now=datetime.now(UTC))
+    elif site.moves and flask.request.headers.get("Origin") in site.origins:
+        declared_moves.note_answer(site, thread, flask.g.asked_thread, now=datetime.now(UTC))
     if not isinstance(query.limit, int):
         list_queries.refuse_beside_all(query)
         name = records.ThreadName(site.id, thread)

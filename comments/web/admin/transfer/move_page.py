@@ -117,6 +117,9 @@ def _page(
     plan: move_plan.Plan | None = None,
     join: join_plan.JoinPlan | None = None,
 ) -> flask.Response:
+    site = visit.site
+    proposals = declared_moves.proposals(site, datetime.now(UTC))
+    answers = [move for move in proposals if declared_moves.is_answer(site, move)]
     return site_visit.page(
         "moves.html",
         visit,
@@ -126,8 +129,9 @@ def _page(
         plan=plan,
         join=join,
         most=_SHOWN,
-        proposals=declared_moves.proposals(visit.site, datetime.now(UTC)),
-        moves=move_journal.of_site(visit.site.id),
+        proposals=[move for move in proposals if move not in answers],
+        answers=answers,
+        moves=move_journal.of_site(site.id),
         days=move_journal.TERM.days,
     )
 

@@ -58,6 +58,7 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     rest = _convert(given if number is None else given | {"page": number}, shape)
     asked = thread_parameters.thread(raw, site)
     stored = thread_aliases.stored_id(site, asked)
+    flask.g.asked_thread = asked
     if stored != asked:
         flask.g.led_to = stored
         name = records.ThreadName(site.id, asked)

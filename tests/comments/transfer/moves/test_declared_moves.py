@@ -10,7 +10,7 @@ from comments.domain import records
 from comments.sites import site_settings, site_setup
 from comments.store import connection
 from comments.store.memory import per_process
-from comments.transfer.moves import declared_moves
+from comments.transfer.moves import declared_moves, move_plan, thread_moves
 from datastore_emulator import inprocess, testing
 from tests.support.people import account_holders
 from tests.support.people.api_requests import refused
@@ -20,6 +20,7 @@ from tests.support.threads import sample_threads
 HOST = "localhost:8080"
 HOME = f"http://{HOST}"
 NEW = f"{HOME}/new"
+COMMENTS = "/api/v1/sites/demo/comments"
 
 
 @pytest.fixture
@@ -31,9 +32,9 @@ def client(client: FlaskClient, site: records.Site, open_store: connection.Store
 
 
 def view(client: FlaskClient, page: str, canonical: str, origin: str | None = HOME) -> None:
-    path, headers = "/api/v1/sites/demo/comments", {"Origin": origin} if origin else {}
-    query = {"page": f"{HOME}/{page}", "canonical": canonical}
-    assert client.get(path, query_string=query, headers=headers).status_code == 200
+    headers = {"Origin": origin} if origin else {}
+    query = {"page": f"{HOME}/{page}"} | ({"canonical": canonical} if canonical else {})
+    assert client.get(COMMENTS, query_string=query, headers=headers).status_code == 200
 
 
 def proposed(store: connection.Store, *, after: timedelta = timedelta(0)) -> list[tuple[str, str]]:
@@ -56,6 +57,47 @@ def test_a_declared_address_is_proposed_in_the_console_for_a_week(
     desk.settle("/moves", status=303, planned="1", **form)
     assert "Pages that say they have moved" not in desk.page("/moves")
     assert proposed(open_store) == []
+
+
+def test_a_page_that_answers_where_its_thread_was_before_makes_it_canonical_again(
+    app: flask.Flask, client: FlaskClient, open_store: connection.Store
+) -> None:
+    def ask(page: str, origin: str = HOME) -> int:
+        query, headers = {"page": f"{HOME}/{page}"}, {"Origin": origin}
+        answer = client.get(COMMENTS, query_string=query, headers=headers)
+        return int(answer.get_json()["total"])
+
+    with open_store.context():
+        account_holders.account("bob", account_holders.OWNER)
+        desk = Desk(app, "bob")
+    assert ask("old") == 1
+    desk.settle("/moves", status=303, way="page", old=f"{HOST}/old", new=NEW, planned="1")
+    assert (ask("old", "https://elsewhere.example"), ask("new"), ask("taken")) == (1, 1, 1)
+    assert proposed(open_store) == []
+    assert [ask("old") for _ in range(2)] == [1, 1]
+    assert proposed(open_store) == [(f"{HOST}/new", f"{HOME}/old")]
+    assert "Pages that say they have moved" not in desk.page("/moves")
+    assert 'aria-label="Make localhost:8080/old the canonical address"' in desk.page("/moves")
+    desk.settle("/moves", status=303, way="page", old=f"{HOST}/new", new=f"{HOME}/old", planned="1")
+    assert (ask("old"), ask("new"), proposed(open_store)) == (1, 1, [(f"{HOST}/old", NEW)])
+
+
+@pytest.mark.embedded
+def test_a_page_at_another_address_costs_one_read_a_day(
+    client: FlaskClient, store: connection.Store, engine: inprocess.Engine
+) -> None:
+    with store.context():
+        site = site_settings.get("demo")
+        plan = move_plan.of_list(site, [(f"{HOST}/old", NEW)])
+        thread_moves.begin(site, plan, "a test", sample_threads.ADA, now=sample_threads.START)
+        thread_moves.finish()
+    counts = []
+    for origin in (HOME, HOME, None):
+        with testing.meter(engine) as meter:
+            view(client, "old", "", origin)
+        counts.append((meter.reads, meter.writes))
+    assert counts[1] == counts[2]
+    assert counts[1][1] == 0
 
 
 @pytest.mark.parametrize(
