@@ -4,8 +4,8 @@ Each module in `pages` contains one page or a group of related pages. The server
 `console.js` in `widget/pages` adds keyboard shortcuts and shows results without reloading the page;
 every action is also available as a form.
 
-Every view first calls `site_visit.enter`, which checks the account's role on the site. Ids in a
-form or a query are looked up only in that site; an id that belongs to a different site gets 404.
+`site_visit.Pages` checks the account's role before every view. Ids in a form or a query are looked
+up only in the view's site; an id that belongs to a different site gets 404.
 Only a POST that `signed_in.protect` accepts can change data. Pages show an author's name, website,
 id and counts, but never an e-mail address or a network. A link leads to a page of this service, to
 one of the site's own origins (`thread_info.address`), or to the author's website, which is marked

@@ -11,26 +11,22 @@ from comments import errors
 from comments.domain import records
 from comments.domain.counters import audiences
 from comments.domain.ids import thread_ids
-from comments.domain.moderation import roles
 from comments.threads import thread_aliases
 from comments.tree.counters import audience_scan
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, site_forms
-from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
 
-blueprint = site_visit.blueprint("audiences")
+blueprint = site_visit.owner_blueprint("audiences")
 
 _MOST = 50_000  # Maximum number of rows; scanning them takes about half a second
 _NAME = "audience"  # The only audience of the question
 
 
-@blueprint.get("/audiences")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/audiences", site_forms.AudienceCountQuery)
+def show(visit: site_visit.Visit, query: site_forms.AudienceCountQuery) -> flask.Response:
     """Show the form and, if it names sources, the number of commenters."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query = query_strings.read(site_forms.AudienceCountQuery)
     if not (query.every or query.some or query.but):
         return site_visit.page("audiences.html", visit, query=query, count=None, problem="")
     try:

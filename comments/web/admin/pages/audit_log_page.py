@@ -1,7 +1,5 @@
 """The audit log of a site, with a button to undo entries."""
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments.domain import records
@@ -14,8 +12,8 @@ from comments.moderation.policy import policy_changes
 from comments.store.models import comment_rows
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
+from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("log")
 
@@ -23,11 +21,10 @@ _PAGE = 50
 _UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 
 
-@blueprint.get("/log")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/log", site_forms.AuditLogQuery)
+def show(visit: site_visit.Visit, query: site_forms.AuditLogQuery) -> flask.Response:
     """Show the newest entries about one subject, or about all subjects."""
-    visit = site_visit.enter(site_id)
-    query, secret = query_strings.read(site_forms.AuditLogQuery), site_visit.settings().secret
+    secret = site_visit.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
     after = None
     if query.cursor:
@@ -47,20 +44,18 @@ def show(site_id: str) -> flask.Response:
     )
 
 
-@blueprint.post("/log")
-def undo(site_id: str) -> flask.Response:
+@blueprint.form("/log", site_forms.UndoForm)
+def undo(visit: site_visit.Visit, sent: site_forms.UndoForm) -> flask.Response:
     """Undo the change in an entry, unless a later decision has replaced the change."""
-    visit = site_visit.enter(site_id)
-    sent, now = forms.read(site_forms.UndoForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
     entry = audit_log.entry(site, sent.entry)
     if comment_rows.is_comment_id(entry.subject):
-        decisions.undo(site, entry.id, actor, now=now)
+        decisions.undo(site, entry.id, actor, now=visit.now)
         return site_visit.redirect_with_notice(visit, f"comments/{entry.subject}", "undone")
     # Only owners may change the policy of a site, so only owners may restore an earlier policy.
     if entry.subject == "site":
-        site_visit.enter(site_id, roles.Role.OWNER)
-    policy_changes.undo(site, entry.id, actor, now=now)
+        signed_in.require(roles.Role.OWNER, visit.site.id)
+    policy_changes.undo(site, entry.id, actor, now=visit.now)
     return site_visit.redirect_with_notice(visit, "log", "undone")
 
 

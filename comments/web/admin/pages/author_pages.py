@@ -18,7 +18,6 @@ from comments.store.models import counter_rows
 from comments.tree.counters import leaderboard
 from comments.web.admin import comment_list, decision_forms, site_visit
 from comments.web.admin.form_types import form_fields, people_forms
-from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("authors")
@@ -34,11 +33,9 @@ class LinkedAuthor(NamedTuple):
     numbers: str
 
 
-@blueprint.get("/authors")
-def index(site_id: str) -> flask.Response:
+@blueprint.page("/authors", form_fields.ListingQuery)
+def index(visit: site_visit.Visit, query: form_fields.ListingQuery) -> flask.Response:
     """List the bans, and all authors with an approved comment, highest score first."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(form_fields.ListingQuery)
     page = leaderboard.author_list_page(
         visit.site.id, limit=_PAGE, cursor=query.start, secret=site_visit.settings().secret
     )
@@ -48,11 +45,9 @@ def index(site_id: str) -> flask.Response:
     )  # fmt: skip
 
 
-@blueprint.route("/author", methods=["GET", "POST"])
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/author", people_forms.AuthorQuery, methods=["GET", "POST"])
+def show(visit: site_visit.Visit, query: people_forms.AuthorQuery) -> flask.Response:
     """Show all comments by one author, whatever their status."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(people_forms.AuthorQuery)
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
@@ -62,7 +57,7 @@ def show(site_id: str) -> flask.Response:
     standings = review_queue.standings(visit.site.id, person)
     numbers = sum(map(Counter, standings.values()), Counter[str]())
     page = review_queue.page(wanted, cursor=query.start, secret=secret) if query.id else None
-    ban = rulebook.from_store(visit.site.id).ban_of(query.id, datetime.now(UTC))
+    ban = rulebook.from_store(visit.site.id).ban_of(query.id, visit.now)
     if page is None or not (page.cases or numbers or ban):
         raise errors.NotFound("author", query.id)
     shown = comment_list.of(visit.site, page.cases)

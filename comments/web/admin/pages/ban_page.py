@@ -1,7 +1,7 @@
 """The forms on an author's page that ban the author, or link the author with others."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import flask
 
@@ -10,7 +10,7 @@ from comments.moderation.policy import author_links, policy_changes
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.admin.pages import author_pages
-from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("bans")
 
@@ -18,12 +18,10 @@ _SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
 _ROUNDS = 10  # Each round processes 100 comments; for more, the moderator submits the form again.
 
 
-@blueprint.post("/bans")
-def settle(site_id: str) -> flask.Response:
+@blueprint.form("/bans", people_forms.BanForm)
+def settle(visit: site_visit.Visit, sent: people_forms.BanForm) -> flask.Response:
     """Ban an author or lift the ban. On request, hide or restore the author's comments."""
-    visit = site_visit.enter(site_id)
     author = query_strings.read(people_forms.AuthorQuery).id
-    sent, now = forms.read(people_forms.BanForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
     if sent.act == "ban":
         days = form_fields.number("days", sent.days) if sent.days else 0
@@ -32,38 +30,36 @@ def settle(site_id: str) -> flask.Response:
         )
         bans.ban(
             site, author, bans.BanScope(network, bool(sent.mailbox)), actor,
-            secret=site_visit.settings().secret, now=now, is_shadow=bool(sent.shadow),
-            until=now + timedelta(days=days) if sent.days else None, reason=sent.reason,
+            secret=site_visit.settings().secret, now=visit.now, is_shadow=bool(sent.shadow),
+            until=visit.now + timedelta(days=days) if sent.days else None, reason=sent.reason,
         )  # fmt: skip
         step = decisions.hide_all
     else:
         if sent.act == "unban":
-            policy_changes.unban(site, author, actor, now=now, reason=sent.reason)
+            policy_changes.unban(site, author, actor, now=visit.now, reason=sent.reason)
         step = decisions.restore_all
     if sent.hide or sent.act == "restore":
-        _run_rounds(lambda: step(site, author, actor, now=now, reason=sent.reason))
+        _run_rounds(lambda: step(site, author, actor, now=visit.now, reason=sent.reason))
     return site_visit.redirect_with_notice(
         visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act]
     )
 
 
-@blueprint.post("/author/links")
-def change_links(site_id: str) -> flask.Response:
+@blueprint.form("/author/links", people_forms.AuthorLinkForm)
+def change_links(visit: site_visit.Visit, sent: people_forms.AuthorLinkForm) -> flask.Response:
     """Link an author with another one, end such a link, or allow claims of an imported author."""
-    visit = site_visit.enter(site_id)
     author = query_strings.read(people_forms.AuthorQuery).id
-    sent, now = forms.read(people_forms.AuthorLinkForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
     if sent.act == "allow":
-        author_links.allow_claims(site, author, actor, now=now, reason=sent.reason)
+        author_links.allow_claims(site, author, actor, now=visit.now, reason=sent.reason)
     else:
         change = author_links.link if sent.act == "link" else author_links.unlink
         other = decisions.author_id(site, sent.other)
-        change(site, author, other, actor, now=now, reason=sent.reason)
+        change(site, author, other, actor, now=visit.now, reason=sent.reason)
     return site_visit.redirect_with_notice(visit, f"author?{site_visit.query(id=author)}", "saved")
 
 
-site_visit.show_again(blueprint, author_pages.show)
+blueprint.show_again(author_pages.show)
 
 
 def _run_rounds(step: Callable[[], list[decisions.DecisionResult]]) -> None:

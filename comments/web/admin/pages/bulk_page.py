@@ -1,7 +1,6 @@
 """Bulk decisions: one decision about all comments that the queue's filters find, as a job."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import flask
 import msgspec
@@ -9,26 +8,22 @@ import msgspec
 from comments.domain.records import Status, Verb
 from comments.moderation import bulk_decisions, review_queue
 from comments.web.admin import comment_queries, decision_forms, site_visit
-from comments.web.admin.form_types import form_fields
 from comments.web.http import responses
-from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode import forms
 from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("bulk")
 
 
-@blueprint.route("/queue/all", methods=["GET", "POST"])
-def start(site_id: str) -> flask.Response:
+@blueprint.page("/queue/all", comment_queries.QueueQuery, methods=["GET", "POST"])
+def start(visit: site_visit.Visit, query: comment_queries.QueueQuery) -> flask.Response:
     """Ask for the decision about all comments of a filter, or start it."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(comment_queries.QueueQuery)
     wanted = query.queue_filter(visit.site)
-    now = datetime.now(UTC)
     if flask.request.method == "POST":
         sent = forms.read(comment_queries.BulkForm)
         job = bulk_decisions.start(
             wanted, sent.verb, visit.account.actor,
-            now=min(now, sent.asked), reason=sent.reason.strip(),
+            now=min(visit.now, sent.asked), reason=sent.reason.strip(),
         )  # fmt: skip
         return _show_job(visit, job)
     most = bulk_decisions.MOST
@@ -38,41 +33,37 @@ def start(site_id: str) -> flask.Response:
         visit,
         query=query,
         matching=matching,
-        asked=now,
+        asked=visit.now,
         most=most,
         verbs=_verbs(query.statuses),
         jobs=bulk_decisions.jobs(visit.site.id),
     )
 
 
-@blueprint.get("/queue/jobs/<job>")
-def show(site_id: str, job: str) -> flask.Response:
+@blueprint.page("/queue/jobs/<job>")
+def show(visit: site_visit.Visit, _query: object, job: str) -> flask.Response:
     """Show the progress of a job."""
-    visit = site_visit.enter(site_id)
-    query_strings.read(form_fields.EmptyQuery)
     stored = bulk_decisions.get(visit.site.id, job)
-    may_undo = stored.may_be_undone(datetime.now(UTC)) and stored.done > 0
+    may_undo = stored.may_be_undone(visit.now) and stored.done > 0
     return site_visit.page("bulk_job.html", visit, job=stored, may_undo=may_undo)
 
 
-@blueprint.get("/queue/jobs/<job>/state")
-def tell(site_id: str, job: str) -> flask.Response:
+@blueprint.page("/queue/jobs/<job>/state")
+def tell(visit: site_visit.Visit, _query: object, job: str) -> flask.Response:
     """Tell the page's script, with an ETag, how far a job is."""
-    visit = site_visit.enter(site_id)
-    query_strings.read(form_fields.EmptyQuery)
     stored = bulk_decisions.get(visit.site.id, job)
     state = {"state": stored.state, "seen": stored.seen, "total": stored.total, "left": ""}
     return responses.cacheable(msgspec.json.encode(state))
 
 
-@blueprint.post("/queue/jobs/<job>")
-def change(site_id: str, job: str) -> flask.Response:
+@blueprint.form("/queue/jobs/<job>", comment_queries.BulkChangeForm)
+def change(
+    visit: site_visit.Visit, sent: comment_queries.BulkChangeForm, job: str
+) -> flask.Response:
     """Stop a job, or begin to undo it."""
-    visit = site_visit.enter(site_id)
-    now, sent = datetime.now(UTC), forms.read(comment_queries.BulkChangeForm)
     if sent.act == "cancel":
-        return _show_job(visit, bulk_decisions.cancel(visit.site.id, job, now=now))
-    undone = bulk_decisions.undo(visit.site.id, job, visit.account.actor, now=now)
+        return _show_job(visit, bulk_decisions.cancel(visit.site.id, job, now=visit.now))
+    undone = bulk_decisions.undo(visit.site.id, job, visit.account.actor, now=visit.now)
     return _show_job(visit, undone)
 
 

@@ -4,37 +4,31 @@ Pages never show stored secrets. A new secret is shown once, in the response to 
 created it.
 """
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments import errors
-from comments.domain.moderation import classifier_verdicts, roles, ruling_texts
+from comments.domain.moderation import classifier_verdicts, ruling_texts
 from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.sites import site_settings, turnstile_settings
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, settings_forms
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
-blueprint = site_visit.blueprint("advisers")
+blueprint = site_visit.owner_blueprint("advisers")
 
 
-@blueprint.get("/advisers")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/advisers")
+def show(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the forms."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
-@blueprint.post("/advisers")
-def change(site_id: str) -> flask.Response:
+@blueprint.form("/advisers", settings_forms.ClassifierForm)
+def change(visit: site_visit.Visit, sent: settings_forms.ClassifierForm) -> flask.Response:
     """Enable, change or disable a classifier, or rotate its secret."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site = forms.read(settings_forms.ClassifierForm), visit.site.id
-    by = registration.By(visit.account.actor, datetime.now(UTC), site_visit.settings(), sent.reason)
+    site = visit.site.id
+    by = registration.By(visit.account.actor, visit.now, site_visit.settings(), sent.reason)
     if sent.act == "remove":
         registration.remove(site, sent.name, by)
         return _page(visit, said=_disabled_text(ruling_texts.classifier(sent.name)))
@@ -53,18 +47,19 @@ def change(site_id: str) -> flask.Response:
     return _page(visit, said=labels.text("admin.classifiers-saved"), made=made)
 
 
-@blueprint.post("/turnstile")
-def change_turnstile(site_id: str) -> flask.Response:
+@blueprint.form("/turnstile", settings_forms.TurnstileForm)
+def change_turnstile(visit: site_visit.Visit, sent: settings_forms.TurnstileForm) -> flask.Response:
     """Enable, change or disable Turnstile."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site, now = forms.read(settings_forms.TurnstileForm), visit.site.id, datetime.now(UTC)
+    site = visit.site.id
     noted = site_visit.audit_entry(visit, sent.reason)
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
         return _page(visit, said=_disabled_text(labels.text("admin.turnstile-title")))
     key = form_fields.require("key", sent.key).strip()
     given = turnstile_settings.TurnstileInput(key, sent.secret.strip(), refuses=bool(sent.refuses))
-    turnstile_settings.set_up(site, given, settings=site_visit.settings(), now=now, noted=noted)
+    turnstile_settings.set_up(
+        site, given, settings=site_visit.settings(), now=visit.now, noted=noted
+    )
     return _page(visit, said=labels.text("admin.classifiers-saved"))
 
 
@@ -88,4 +83,4 @@ def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Resp
     )
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

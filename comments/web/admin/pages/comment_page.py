@@ -1,7 +1,6 @@
 """The page of a comment: its ancestors, the decisions about it, and forms to edit and answer it."""
 
 import secrets
-from datetime import UTC, datetime
 
 import flask
 
@@ -14,7 +13,6 @@ from comments.posting import admission, new_comment
 from comments.web.admin import comment_list, decision_forms, site_visit
 from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("cases")
@@ -23,11 +21,9 @@ _ABOVE = 20  # The maximum number of ancestors that the page shows.
 _OTHERS = 5
 
 
-@blueprint.route("/comments/<comment:comment_id>", methods=["GET", "POST"])
-def show(site_id: str, comment_id: str) -> flask.Response:
+@blueprint.page("/comments/<comment:comment_id>", methods=["GET", "POST"])
+def show(visit: site_visit.Visit, _query: object, comment_id: str) -> flask.Response:
     """Show the comment, and the outcome if a decision was posted."""
-    visit = site_visit.enter(site_id)
-    query_strings.read(form_fields.EmptyQuery)
     report = decision_forms.apply_posted(visit, comment_id)
     if isinstance(report, flask.Response):
         return report
@@ -55,29 +51,28 @@ def show(site_id: str, comment_id: str) -> flask.Response:
     )
 
 
-@blueprint.post("/comments/<comment:comment_id>/text")
-def edit(site_id: str, comment_id: str) -> flask.Response:
+@blueprint.form("/comments/<comment:comment_id>/text", site_forms.CommentTextForm)
+def edit(
+    visit: site_visit.Visit, sent: site_forms.CommentTextForm, comment_id: str
+) -> flask.Response:
     """Replace the comment's text. Readers see that staff edited it."""
-    visit = site_visit.enter(site_id)
-    sent = forms.read(site_forms.CommentTextForm)
     revision = form_fields.number("revision", sent.revision, digits=9) if sent.revision else None
     decisions.rewrite(
         visit.site.id,
         comment_id,
         sent.body,
         visit.account.actor,
-        now=datetime.now(UTC),
+        now=visit.now,
         reason=sent.reason.strip(),
         revision=revision,
     )
     return site_visit.redirect_with_notice(visit, f"comments/{comment_id}", "edited")
 
 
-@blueprint.post("/comments/<comment:comment_id>/reply")
-def reply(site_id: str, comment_id: str) -> flask.Response:
+@blueprint.form("/comments/<comment:comment_id>/reply", site_forms.ReplyForm)
+def reply(visit: site_visit.Visit, sent: site_forms.ReplyForm, comment_id: str) -> flask.Response:
     """Publish a reply to the comment in the account's name, and show it."""
-    visit = site_visit.enter(site_id)
-    sent, account = forms.read(site_forms.ReplyForm), visit.account
+    account = visit.account
     answered = decisions.case(visit.site.id, comment_id).comment
     made = admission.Submission(
         thread=answered.thread,
@@ -91,10 +86,8 @@ def reply(site_id: str, comment_id: str) -> flask.Response:
     request = context.request_to(post_limits.without_limits(visit.site))
     posted = new_comment.post(made, request).comment
     if posted.status is Status.PENDING:  # The policy or a rule holds comments of moderators, too.
-        decisions.decide(
-            visit.site.id, posted.id, Verb.APPROVE, account.actor, now=datetime.now(UTC)
-        )
+        decisions.decide(visit.site.id, posted.id, Verb.APPROVE, account.actor, now=visit.now)
     return site_visit.redirect_with_notice(visit, f"comments/{posted.id}", "replied")
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

@@ -12,7 +12,6 @@ import flask
 
 from comments import errors
 from comments.domain import outcomes
-from comments.domain.moderation import roles
 from comments.events import (
     dead_letters,
     message_queue,
@@ -22,27 +21,22 @@ from comments.events import (
 )
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, settings_forms
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
-blueprint = site_visit.blueprint("connections")
+blueprint = site_visit.owner_blueprint("connections")
 
 _MOST_DEAD = 20  # Maximum number of failed messages that the page shows for a webhook.
 
 
-@blueprint.get("/connections")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/connections")
+def show(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the webhooks with their last results, and a form to add one."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
-@blueprint.post("/connections")
-def add(site_id: str) -> flask.Response:
+@blueprint.form("/connections", settings_forms.WebhookForm)
+def add(visit: site_visit.Visit, sent: settings_forms.WebhookForm) -> flask.Response:
     """Add a webhook, and show its secret."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(settings_forms.WebhookForm)
     types = tuple(kind for kind in webhooks.Type if getattr(sent, kind.name.lower()))
     if not types:
         raise errors.BadInput("types", "too-few-items", minimum=1)
@@ -67,16 +61,15 @@ def _new(
     return webhook_endpoints.new_chat(sent.kind, url, types, now=now)
 
 
-@blueprint.post("/connections/change")
-def change(site_id: str) -> flask.Response:
+@blueprint.form("/connections/change", settings_forms.WebhookChangeForm)
+def change(visit: site_visit.Visit, sent: settings_forms.WebhookChangeForm) -> flask.Response:
     """Test, enable or remove a webhook, change its secret, or resend a failed message."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site = forms.read(settings_forms.WebhookChangeForm), visit.site.id
+    site = visit.site.id
     noted = site_visit.audit_entry(visit, sent.reason, "set-hook")
-    now, made = datetime.now(UTC), ""
+    made = ""
     hook = webhook_endpoints.get(site, sent.id)
     if sent.act == "test":
-        return _page(visit, said=_test(site, hook.id, now))
+        return _page(visit, said=_test(site, hook.id, visit.now))
     if sent.act == "enable":
         webhook_endpoints.switch_on(site, hook.id, noted=noted)
     elif sent.act == "remove":
@@ -85,10 +78,10 @@ def change(site_id: str) -> flask.Response:
         made, keeps_old = webhook_endpoints.new_secret(), sent.act == "rotate"
         webhook_endpoints.rotate(site, hook.id, made, keeps_old=keeps_old, noted=noted)
     elif sent.act.endswith("-all"):
-        count = _settle_all(site, hook.id, sent.act, now)
+        count = _settle_all(site, hook.id, sent.act, visit.now)
         return _page(visit, said=labels.text(f"admin.hooks-settled-{sent.act}", count=count))
     else:
-        _settle(site, hook.id, sent.act, form_fields.require("letter", sent.letter), now)
+        _settle(site, hook.id, sent.act, form_fields.require("letter", sent.letter), visit.now)
     return _page(visit, said=labels.text(f"admin.hooks-did-{sent.act}"), made=made)
 
 
@@ -139,4 +132,4 @@ def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Resp
     )
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

@@ -6,7 +6,7 @@ background worker does this within `declared_backfill.PATIENCE`.
 """
 
 import contextlib
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import flask
 
@@ -18,44 +18,40 @@ from comments.tree.counters import totals
 from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, site_forms
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
-blueprint = site_visit.blueprint("counters")
+blueprint = site_visit.owner_blueprint("counters")
 
 _MOST_AT_ONCE = 2_000
 _PAGE = 100  # Numbers per page
 
 
-@blueprint.get("/counters")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/counters", site_forms.CounterQuery)
+def show(visit: site_visit.Visit, query: site_forms.CounterQuery) -> flask.Response:
     """Show the counters, and the numbers of one of them."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    return _page(visit, query_strings.read(site_forms.CounterQuery))
+    return _page(visit, query)
 
 
-@blueprint.post("/counters")
-def declare(site_id: str) -> flask.Response:
+@blueprint.form("/counters", site_forms.CounterForm)
+def declare(visit: site_visit.Visit, sent: site_forms.CounterForm) -> flask.Response:
     """Show what a counter would cost, or declare it, in place of one with the same name."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site = forms.read(site_forms.CounterForm), visit.site.id
+    site = visit.site.id
     keys = [key for key in declared_counters.CounterKey if getattr(sent, key)]
     name, where = sent.name.strip(), form_fields.phrases(sent.where)
     declared = declared_counters.declare(name, where, keys, sent.sum)
     if sent.act == "cost":
         return _page(visit, cost=declared_reports.cost(site, declared), sent=sent)
     store = declarations.change if sent.act == "change" else declarations.add
-    store(site, declared, now=datetime.now(UTC))
+    store(site, declared, now=visit.now)
     _count_existing(site)
     return _page(visit, said=labels.text("admin.counters-saved", name=name))
 
 
-@blueprint.post("/counters/remove")
-def remove(site_id: str) -> flask.Response:
+@blueprint.form("/counters/remove", site_forms.CounterRemovalForm)
+def remove(visit: site_visit.Visit, sent: site_forms.CounterRemovalForm) -> flask.Response:
     """Remove a counter and its numbers."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    name = forms.read(site_forms.CounterRemovalForm).name
-    declarations.remove(visit.site.id, name, now=datetime.now(UTC))
+    name = sent.name
+    declarations.remove(visit.site.id, name, now=visit.now)
     _count_existing(visit.site.id)
     return _page(visit, said=labels.text("admin.counters-removed", name=name))
 
@@ -99,4 +95,4 @@ def _show_refused(site_id: str) -> flask.Response:
     return _page(site_visit.enter(site_id, roles.Role.OWNER))
 
 
-site_visit.show_again(blueprint, _show_refused)
+blueprint.show_again(_show_refused)

@@ -10,17 +10,15 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments.domain.moderation import roles
 from comments.events import dead_letters
 from comments.upkeep import service_checks
+from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import context
-from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
 
-blueprint = flask.Blueprint("health", __name__, url_prefix="/admin/health")
-signed_in.protect(blueprint)
+blueprint = site_visit.service_blueprint("health", "health")
 
 # Time units and their lengths in seconds.
 _UNITS = (
@@ -30,18 +28,15 @@ _UNITS = (
 )
 
 
-@blueprint.get("")
-def show() -> flask.Response:
+@blueprint.page("", form_fields.ListingQuery)
+def show(_owner: object, query: form_fields.ListingQuery) -> flask.Response:
     """Show the findings about this machine and its store, and the dead letters."""
-    signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    return _page(query_strings.read(form_fields.ListingQuery).cursor, connects=False)
+    return _page(query.cursor, connects=False)
 
 
-@blueprint.post("/check")
-def check() -> flask.Response:
+@blueprint.form("/check")
+def check(_owner: object, _sent: object) -> flask.Response:
     """Show all findings, including those about mail and the address."""
-    signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    forms.read(parameters.NoForm)
     return _page("", connects=True)
 
 
@@ -81,11 +76,9 @@ def _age(seconds: int) -> str:
     return labels.text("admin.health-seconds", count=seconds)
 
 
-@blueprint.post("/letters")
-def settle() -> flask.Response:
+@blueprint.form("/letters", site_forms.DeadLetterForm)
+def settle(_owner: object, sent: site_forms.DeadLetterForm) -> flask.Response:
     """Retry or discard a dead letter, or up to `dead_letters.MOST_SETTLED` of them."""
-    signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    sent = forms.read(site_forms.DeadLetterForm)
     revive = functools.partial(dead_letters.revive, now=datetime.now(UTC))
     verb = revive if sent.act.startswith("revive") else dead_letters.drop
     if sent.act.endswith("-all"):

@@ -4,21 +4,19 @@ If a field is empty, the service's default applies. The values are stored in the
 checks are the same as on the command line (`post_limits`, `budgets`).
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 import flask
 import msgspec
 
 from comments.domain import records
-from comments.domain.moderation import roles
 from comments.limits import budgets, post_limits, usage
 from comments.sites import site_settings
 from comments.web.admin import site_visit
-from comments.web.admin.form_types import form_fields, settings_forms
-from comments.web.http.decode import forms, query_strings
+from comments.web.admin.form_types import settings_forms
 
-blueprint = site_visit.blueprint("limits")
+blueprint = site_visit.owner_blueprint("limits")
 
 _DIGITS = 10  # A number with more digits exceeds all maximums.
 _POST_LIMITS = settings_forms.PostLimitsForm.__struct_fields__[:-1]  # The last field is the reason.
@@ -52,11 +50,9 @@ def today(site: records.Site, now: datetime) -> list[Used]:
     return lines
 
 
-@blueprint.get("/limits")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/limits")
+def show(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the forms."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
     site, holds = visit.site, post_limits.of(visit.site, site_visit.settings())
     return site_visit.page(
         "limits.html",
@@ -70,16 +66,16 @@ def show(site_id: str) -> flask.Response:
             )
             for name in _POST_LIMITS
         ],
-        today=today(site, datetime.now(UTC)),
+        today=today(site, visit.now),
         most=budgets.MOST,
     )
 
 
-@blueprint.post("/limits")
-def change_post_limits(site_id: str) -> flask.Response:
+@blueprint.form("/limits", settings_forms.PostLimitsForm)
+def change_post_limits(
+    visit: site_visit.Visit, sent: settings_forms.PostLimitsForm
+) -> flask.Response:
     """Change the post limits."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(settings_forms.PostLimitsForm)
     site_settings.change(
         visit.site.id,
         guard=sent.numbers(*_POST_LIMITS, empty=None, digits=_DIGITS),
@@ -88,11 +84,9 @@ def change_post_limits(site_id: str) -> flask.Response:
     return site_visit.redirect_with_notice(visit, "limits", "saved-posting")
 
 
-@blueprint.post("/limits/budget")
-def change_budget(site_id: str) -> flask.Response:
+@blueprint.form("/limits/budget", settings_forms.BudgetForm)
+def change_budget(visit: site_visit.Visit, sent: settings_forms.BudgetForm) -> flask.Response:
     """Change the daily budget, and the action to take when it is used up."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(settings_forms.BudgetForm)
     names = usage.UsageAmounts.__struct_fields__
     given = sent.parse(then=str) | sent.numbers(*names, empty=0, digits=_DIGITS)
     site_settings.change(
@@ -101,4 +95,4 @@ def change_budget(site_id: str) -> flask.Response:
     return site_visit.redirect_with_notice(visit, "limits", "saved-budget")
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

@@ -7,7 +7,6 @@ page then shows the server of the environment, which can only be tested.
 import contextlib
 import secrets
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import flask
@@ -21,15 +20,14 @@ from comments.domain.moderation import roles
 from comments.limits import rate_limits
 from comments.notifications.mail import compose, smtp
 from comments.sites import mail_server
+from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings
 from comments.web.http.decode.parameters import Typed
 from comments.web.rendering import labels
 from comments.web.sign_in import account_pages, signed_in
 
-blueprint = flask.Blueprint("mail", __name__, url_prefix="/admin/mail")
-signed_in.protect(blueprint)
+blueprint = site_visit.service_blueprint("mail", "mail")
 
 # Maximum number of connections to mail servers that owners may cause.
 _LIMIT = rate_limits.Limit("mail-server", 20, timedelta(minutes=10))
@@ -61,18 +59,15 @@ class MailRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     current: Typed = ""
 
 
-@blueprint.get("")
-def show() -> flask.Response:
+@blueprint.page("")
+def show(owner: accounts.Account, _query: object) -> flask.Response:
     """Show the mail server and where it comes from."""
-    _require_owner()
-    query_strings.read(form_fields.EmptyQuery)
-    return _page()
+    return _page(owner)
 
 
-@blueprint.post("")
-def save() -> flask.Response:
+@blueprint.form("", MailServerForm)
+def save(owner: accounts.Account, sent: MailServerForm) -> flask.Response:
     """Connect to a mail server and, if it accepts the service, store it."""
-    owner, sent = _require_owner(), forms.read(MailServerForm)
     settings, now = context.settings(), datetime.now(UTC)
     if settings.smtp is not None:
         raise errors.Conflict("mail-by-environment")
@@ -94,12 +89,10 @@ def save() -> flask.Response:
     return signed_in.redirect_to("admin/mail#saved")
 
 
-@blueprint.post("/test")
-def send_test() -> flask.Response:
+@blueprint.form("/test", TestMailForm)
+def send_test(owner: accounts.Account, sent: TestMailForm) -> flask.Response:
     """Send a message to an address, and show what the mail server answered."""
-    _require_owner()
-    sent, now = forms.read(TestMailForm), datetime.now(UTC)
-    settings = mail_server.apply(context.settings())
+    settings, now = mail_server.apply(context.settings()), datetime.now(UTC)
     if settings.smtp is None:
         raise errors.Conflict("no-mail")
     host = urlsplit(settings.public_url).hostname or ""
@@ -109,20 +102,15 @@ def send_test() -> flask.Response:
     outcome = smtp.send(settings.smtp, message)
     if outcome.end is not outcomes.End.DELIVERED:
         raise errors.BadInput("email", "mail-server-refuses", reason=outcome.reason)
-    return _page(said=labels.text("admin.mail-tested", address=asked.recipient))
+    return _page(owner, said=labels.text("admin.mail-tested", address=asked.recipient))
 
 
-@blueprint.post("/remove")
-def remove() -> flask.Response:
+@blueprint.form("/remove", MailRemovalForm)
+def remove(owner: accounts.Account, sent: MailRemovalForm) -> flask.Response:
     """Remove the stored mail server. The service then sends no more mail."""
-    owner = _require_owner()
-    account_pages.confirm(owner, forms.read(MailRemovalForm).current)
+    account_pages.confirm(owner, sent.current)
     mail_server.remove()
     return signed_in.redirect_to("admin/mail#removed")
-
-
-def _require_owner() -> accounts.Account:
-    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
 
 
 def _take(settings: config.Settings, now: datetime) -> None:
@@ -130,29 +118,14 @@ def _take(settings: config.Settings, now: datetime) -> None:
         raise errors.TooMany(retry_after=int(_LIMIT.window.total_seconds()))
 
 
-def _refuse(error: errors.FlatthreadError) -> flask.Response:
-    """Answer a refused form with the page, with the values that were sent and with the error."""
-    account = signed_in.current_account()
-    if flask.request.method != "POST" or not (
-        account and account.may(roles.Right.MANAGE, roles.SERVICE)
-    ):
-        return signed_in.refuse(error)
-    return _page(status=signed_in.refuse_form(error))
-
-
-for _refused in (errors.BadInput, errors.Conflict, errors.TooMany, password_login.Wrong):
-    blueprint.register_error_handler(_refused, _refuse)
-
-
-def _page(*, said: str = "", status: int = HTTPStatus.OK) -> flask.Response:
-    settings, account = context.settings(), signed_in.require_account()
+def _page(account: accounts.Account, *, said: str = "") -> flask.Response:
+    settings = context.settings()
     active = mail_server.apply(settings)
     address = ""
     with contextlib.suppress(errors.BadLink):  # It was encrypted with a SECRET that is lost.
         address = accounts.address_of(account, settings.secret, now=datetime.now(UTC))
     return signed_in.page(
         "admin/mail.html",
-        status=status,
         settings=settings,
         server=active.smtp,
         sender=active.mail_from,
@@ -163,3 +136,6 @@ def _page(*, said: str = "", status: int = HTTPStatus.OK) -> flask.Response:
         securities=[*setting_values.Security],
         said=said,
     )
+
+
+blueprint.show_again(show, errors.TooMany, password_login.Wrong)

@@ -4,7 +4,6 @@ Moderators choose for themselves. Owners choose for everyone, and can add addres
 without an account.
 """
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import flask
@@ -19,9 +18,9 @@ from comments.notifications.staff import staff_mail
 from comments.sites import mail_server, notice_recipients
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields
-from comments.web.http.decode import forms, query_strings
 from comments.web.http.decode.parameters import Typed
 from comments.web.rendering import labels
+from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("notifications")
 
@@ -51,25 +50,21 @@ class StaffRow(NamedTuple):
     zone: str
 
 
-@blueprint.get("/notifications")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/notifications")
+def show(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the caller's choice and, to owners, those of everyone."""
-    visit = site_visit.enter(site_id)
-    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
-@blueprint.post("/notifications")
-def choose(site_id: str) -> flask.Response:
+@blueprint.form("/notifications", NoticeForm)
+def choose(visit: site_visit.Visit, sent: NoticeForm) -> flask.Response:
     """Set what an account or an address gets."""
-    visit = site_visit.enter(site_id)
-    sent = forms.read(NoticeForm)
     hour = form_fields.number("hour", sent.hour, 2)
     who = sent.who or sent.email.strip()
     if not who:
         raise errors.BadInput("email", "required")
     if who != visit.account.author:
-        site_visit.enter(site_id, roles.Role.OWNER)
+        signed_in.require(roles.Role.OWNER, visit.site.id)
     if "@" not in who:
         _check_account(who, visit.site.id)
     noted = site_visit.audit_entry(visit, "")
@@ -79,15 +74,13 @@ def choose(site_id: str) -> flask.Response:
     return site_visit.redirect_with_notice(visit, "notifications", "saved")
 
 
-@blueprint.post("/notifications/test")
-def test(site_id: str) -> flask.Response:
+@blueprint.form("/notifications/test", TestForm)
+def test(visit: site_visit.Visit, _sent: object) -> flask.Response:
     """Send a test mail to the caller's address, and show what the mail server answered."""
-    visit = site_visit.enter(site_id)
-    forms.read(TestForm)
-    address, now = _own_address(visit), datetime.now(UTC)
+    address = _own_address(visit)
     if not address:
         raise errors.BadInput("email", "required")
-    outcome = staff_mail.send_test(site_visit.settings(), visit.site, address, now=now)
+    outcome = staff_mail.send_test(site_visit.settings(), visit.site, address, now=visit.now)
     is_sent = outcome.end is outcomes.End.DELIVERED
     key = "admin.notices-test-sent" if is_sent else "admin.notices-test-failed"
     return _page(visit, said=labels.text(key, reason=outcome.reason))
@@ -103,8 +96,7 @@ def _check_account(who: str, site: str) -> None:
 
 
 def _own_address(visit: site_visit.Visit) -> str:
-    secret, now = site_visit.settings().secret, datetime.now(UTC)
-    return accounts.readable_address(visit.account, secret, now=now)
+    return accounts.readable_address(visit.account, site_visit.settings().secret, now=visit.now)
 
 
 def _page(visit: site_visit.Visit, said: str = "") -> flask.Response:
@@ -150,4 +142,4 @@ def _row(recipient: StaffRecipient, name: str, *, has_address: bool) -> StaffRow
     return StaffRow(recipient.who, name, has_address, choice, hour, zone)
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

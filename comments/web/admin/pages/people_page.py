@@ -16,30 +16,26 @@ from comments.accounts.links import invitations
 from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
 from comments.sites import mail_server, site_settings
-from comments.web.admin.form_types import form_fields, people_forms
+from comments.web.admin import site_visit
+from comments.web.admin.form_types import people_forms
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import account_pages, security_entries, signed_in
 
-blueprint = flask.Blueprint("people", __name__, url_prefix="/admin/people")
-signed_in.protect(blueprint)
+blueprint = site_visit.service_blueprint("people", "people")
 
 _REFUSED = (errors.BadInput, errors.Conflict, errors.NotFound, password_login.Wrong)
 
 
-@blueprint.get("")
-def show() -> flask.Response:
+@blueprint.page("")
+def show(_owner: object, _query: object) -> flask.Response:
     """List the accounts with a role, and the pending invitations."""
-    _require_owner()
-    query_strings.read(form_fields.EmptyQuery)
     return _list_page()
 
 
-@blueprint.post("/invite")
-def invite() -> flask.Response:
+@blueprint.form("/invite", people_forms.InvitationForm)
+def invite(owner: accounts.Account, sent: people_forms.InvitationForm) -> flask.Response:
     """Create an invitation, show its link, and mail the link if it is bound to an address."""
-    owner, sent = _require_owner(), forms.read(people_forms.InvitationForm)
     try:
         account_pages.check_password(owner, sent.current)
         grant = roles.Grant(roles.Role(sent.role), _known_site(sent.site))
@@ -64,25 +60,22 @@ def create_invitation(grant: roles.Grant, email: str, back: str = "people") -> f
     return _link_page("admin/welcome", token, "mailed" if is_mailed else "invited", back=back)
 
 
-@blueprint.post("/withdraw")
-def withdraw() -> flask.Response:
+@blueprint.form("/withdraw", people_forms.WithdrawalForm)
+def withdraw(_owner: object, sent: people_forms.WithdrawalForm) -> flask.Response:
     """Withdraw a pending invitation."""
-    _require_owner()
-    invitations.withdraw(forms.read(people_forms.WithdrawalForm).id)
+    invitations.withdraw(sent.id)
     return signed_in.redirect_to("admin/people#withdrawn")
 
 
-@blueprint.get("/account")
-def show_person() -> flask.Response:
+@blueprint.page("/account", people_forms.PersonQuery)
+def show_person(_owner: object, query: people_forms.PersonQuery) -> flask.Response:
     """Show one account, with forms to change its role and its access."""
-    _require_owner()
-    return _person_page(_member(query_strings.read(people_forms.PersonQuery).id))
+    return _person_page(_member(query.id))
 
 
-@blueprint.post("/account")
-def change_person() -> flask.Response:
+@blueprint.form("/account", people_forms.PersonForm)
+def change_person(owner: accounts.Account, sent: people_forms.PersonForm) -> flask.Response:
     """Change an account's role, end its sessions, create a reset link, or remove the account."""
-    owner, sent = _require_owner(), forms.read(people_forms.PersonForm)
     person = _member(sent.id)
     try:
         account_pages.check_password(owner, sent.current)
@@ -128,10 +121,6 @@ _ACTS: dict[str, Callable[[accounts.Account, people_forms.PersonForm], flask.Res
     "reset-all": _reset,
     "remove": _remove,
 }
-
-
-def _require_owner() -> accounts.Account:
-    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
 
 
 def _member(account_id: str) -> accounts.Account:

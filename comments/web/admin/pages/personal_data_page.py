@@ -15,27 +15,24 @@ import msgspec
 from comments import errors
 from comments.accounts import accounts, identities
 from comments.accounts.passwords import password_login
-from comments.domain.moderation import roles
 from comments.notifications import double_opt_in, reader_follows
 from comments.transfer import personal_data
+from comments.web.admin import site_visit
 from comments.web.admin.form_types import people_forms
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import account_pages, signed_in
 
-blueprint = flask.Blueprint("personal_data", __name__, url_prefix="/admin/people/data")
-signed_in.protect(blueprint)
+blueprint = site_visit.service_blueprint("personal_data", "people/data")
 
 _SECONDS = 8.0  # Time for the steps of an erasure in one request, well below DEADLINE.
 _REFUSED = (errors.BadInput, errors.Conflict, errors.NotFound, errors.TooMany, password_login.Wrong)
 
 
-@blueprint.get("")
-def show() -> flask.Response:
+@blueprint.page("", people_forms.PersonSearchQuery)
+def show(_owner: object, query: people_forms.PersonSearchQuery) -> flask.Response:
     """Show forms to find a person and to erase a mail address, and the person's data in numbers."""
-    signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    who = query_strings.read(people_forms.PersonSearchQuery).who.strip()
+    who = query.who.strip()
     if not who:
         return _page()
     try:
@@ -44,10 +41,9 @@ def show() -> flask.Response:
         return _page(who=who, error=error)
 
 
-@blueprint.post("/export")
-def export() -> flask.Response:
+@blueprint.form("/export", people_forms.PersonalDataForm)
+def export(owner: accounts.Account, sent: people_forms.PersonalDataForm) -> flask.Response:
     """Download all data about a person as JSON."""
-    owner, sent = _require_owner(), forms.read(people_forms.PersonalDataForm)
     try:
         account_pages.confirm(owner, sent.current)
     except _REFUSED as error:
@@ -59,10 +55,9 @@ def export() -> flask.Response:
     return response
 
 
-@blueprint.post("/erase")
-def erase() -> flask.Response:
+@blueprint.form("/erase", people_forms.PersonalDataForm)
+def erase(owner: accounts.Account, sent: people_forms.PersonalDataForm) -> flask.Response:
     """Erase a person's data, as far as one request can."""
-    owner, sent = _require_owner(), forms.read(people_forms.PersonalDataForm)
     try:
         account_pages.confirm(owner, sent.current)
         return _erase(sent.author)
@@ -83,10 +78,9 @@ def _erase(author: str) -> flask.Response:
     return _page(said=labels.text("admin.data-erased", count=count))
 
 
-@blueprint.post("/forget")
-def forget() -> flask.Response:
+@blueprint.form("/forget", people_forms.AddressForm)
+def forget(owner: accounts.Account, sent: people_forms.AddressForm) -> flask.Response:
     """Erase a mail address with its subscriptions."""
-    owner, sent = _require_owner(), forms.read(people_forms.AddressForm)
     try:
         account_pages.confirm(owner, sent.current)
         count = double_opt_in.forget(sent.email.strip(), _secret(), now=datetime.now(UTC))
@@ -96,10 +90,6 @@ def forget() -> flask.Response:
     if accounts.by_identity(identities.of_address(sent.email.strip()), _secret()) is not None:
         said = f"{said} {labels.text('admin.data-has-account')}"
     return _page(said=said)
-
-
-def _require_owner() -> accounts.Account:
-    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
 
 
 def _page(

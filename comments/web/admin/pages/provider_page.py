@@ -13,66 +13,44 @@ from comments import errors
 from comments.accounts import accounts
 from comments.accounts.oidc import id_tokens, login_flow, providers
 from comments.accounts.passwords import password_login
-from comments.domain.moderation import roles
 from comments.events import message_sender
+from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.http import context
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import account_pages, signed_in
 
-blueprint = flask.Blueprint("provider_registration", __name__, url_prefix="/admin/providers")
-signed_in.protect(blueprint)
-
-_REFUSED = (
-    errors.BadInput,
-    errors.Conflict,
-    errors.NotFound,
-    errors.TooMany,
-    errors.Unreachable,
-    id_tokens.NotBelieved,
-    password_login.Wrong,
-)
+blueprint = site_visit.service_blueprint("provider_registration", "providers")
 
 
-@blueprint.get("")
-def show() -> flask.Response:
+@blueprint.page("")
+def show(owner: accounts.Account, _query: object) -> flask.Response:
     """List the providers, with forms to change them and to add one."""
-    _require_owner()
-    query_strings.read(form_fields.EmptyQuery)
-    return _page()
+    return _page(owner)
 
 
-@blueprint.post("")
-def add() -> flask.Response:
+@blueprint.form("", people_forms.ProviderForm)
+def add(owner: accounts.Account, sent: people_forms.ProviderForm) -> flask.Response:
     """Add a provider that answers; nobody can use it yet."""
-    owner, sent = _require_owner(), forms.read(people_forms.ProviderForm)
-    settings, name = context.settings(), sent.name.strip()
-    try:
-        account_pages.confirm(owner, sent.current)
-        registration = providers.Registration(
-            name, sent.title.strip() or name, sent.issuer.strip(), sent.client.strip(), sent.secret
-        )
-        made = providers.make(registration, settings.secret, now=datetime.now(UTC))
-        _check(made)
-        providers.add(made)
-    except _REFUSED as error:
-        return _page(error=error)
-    return _page(said=labels.text("admin.providers-added", name=made.title))
+    account_pages.confirm(owner, sent.current)
+    name = sent.name.strip()
+    registration = providers.Registration(
+        name, sent.title.strip() or name, sent.issuer.strip(), sent.client.strip(), sent.secret
+    )
+    made = providers.make(registration, context.settings().secret, now=datetime.now(UTC))
+    _check(made)
+    providers.add(made)
+    return _page(owner, said=labels.text("admin.providers-added", name=made.title))
 
 
-@blueprint.post("/change")
-def change() -> flask.Response:
+@blueprint.form("/change", people_forms.ProviderChangeForm)
+def change(owner: accounts.Account, sent: people_forms.ProviderChangeForm) -> flask.Response:
     """Check a provider, change who can use it, or remove it."""
-    owner, sent = _require_owner(), forms.read(people_forms.ProviderChangeForm)
-    try:
-        stored = providers.by_name(sent.name, providers.every())
-        if sent.act != "check":
-            account_pages.confirm(owner, sent.current)
-        _ACTS[sent.act](stored, sent)
-    except _REFUSED as error:
-        return _page(error=error)
-    return _page(said=labels.text(f"admin.providers-did-{sent.act}", name=stored.title))
+    stored = providers.by_name(sent.name, providers.every())
+    if sent.act != "check":
+        account_pages.confirm(owner, sent.current)
+    _ACTS[sent.act](stored, sent)
+    return _page(owner, said=labels.text(f"admin.providers-did-{sent.act}", name=stored.title))
 
 
 def _check(provider: providers.Provider) -> None:
@@ -93,17 +71,18 @@ _ACTS: dict[str, Callable[[providers.Provider, people_forms.ProviderChangeForm],
 }
 
 
-def _require_owner() -> accounts.Account:
-    return signed_in.require(roles.Role.OWNER, roles.SERVICE)
-
-
-def _page(*, said: str = "", error: errors.FlatthreadError | None = None) -> flask.Response:
+def _page(owner: accounts.Account, *, said: str = "") -> flask.Response:
     url = context.settings().public_url
     return signed_in.page(
         "admin/providers.html",
-        status=200 if error is None else signed_in.refuse_form(error),
         said=said,
         providers=providers.every(),
         redirect=f"{url}/{login_flow.RETURN}" if url else "",
-        has_password=signed_in.require_account().has_password,
+        has_password=owner.has_password,
     )
+
+
+blueprint.show_again(
+    show, errors.NotFound, errors.TooMany, errors.Unreachable, id_tokens.NotBelieved,
+    password_login.Wrong,
+)  # fmt: skip

@@ -1,7 +1,5 @@
 """The review queue of a site, filtered, and the reported comments."""
 
-from datetime import UTC, datetime
-
 import flask
 import msgspec
 
@@ -15,9 +13,7 @@ from comments.web.admin import (
     decision_forms,
     site_visit,
 )
-from comments.web.admin.form_types import form_fields
 from comments.web.http import responses
-from comments.web.http.decode import query_strings
 from comments.web.sign_in import signed_in
 
 blueprint = site_visit.blueprint("queue")
@@ -30,17 +26,14 @@ def find(site_id: str) -> flask.Response:
     return signed_in.redirect_to(f"admin/sites/{site_visit.enter(site_id).site.id}/queue")
 
 
-@blueprint.route("/queue", methods=["GET", "POST"])
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/queue", comment_queries.QueueQuery, methods=["GET", "POST"])
+def show(visit: site_visit.Visit, query: comment_queries.QueueQuery) -> flask.Response:
     """Show the comments, and the outcomes if decisions were posted."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(comment_queries.QueueQuery)
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
     secret = site_visit.settings().secret
     wanted = query.queue_filter(visit.site)
-    now = datetime.now(UTC)
     page = review_queue.page(wanted, cursor=query.start, secret=secret)
     return site_visit.page(
         "queue.html",
@@ -49,7 +42,7 @@ def show(site_id: str) -> flask.Response:
         rows=comment_list.of(visit.site, page.cases),
         found=page,
         is_first=query == comment_queries.QueueQuery(),
-        asked=now,
+        asked=visit.now,
         is_search=wanted.is_search,
         statuses=review_queue.STATUSES,
         numbers=totals.of_site(visit.site.id),
@@ -59,11 +52,9 @@ def show(site_id: str) -> flask.Response:
     )
 
 
-@blueprint.get("/queue/news")
-def tell(site_id: str) -> flask.Response:
+@blueprint.page("/queue/news", comment_queries.NewsQuery)
+def tell(visit: site_visit.Visit, query: comment_queries.NewsQuery) -> flask.Response:
     """Tell the page's script how many comments are pending, and how many of them are new."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(comment_queries.NewsQuery)
     arrived = review_queue.QueueFilter(visit.site.id, since=query.since)
     numbers = {
         "pending": review_queue.count_pending(visit.site.id),
@@ -80,11 +71,9 @@ def _reasons(site: str, chosen: str) -> list[tuple[str, str]]:
     return [*kinds, *((rule, ruling_texts.decision_text(rule, "")) for rule in rules)]
 
 
-@blueprint.route("/reported", methods=["GET", "POST"])
-def show_reported(site_id: str) -> flask.Response:
+@blueprint.page("/reported", methods=["GET", "POST"])
+def show_reported(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the comments with open reports, most reported first."""
-    visit = site_visit.enter(site_id)
-    query_strings.read(form_fields.EmptyQuery)
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report

@@ -4,43 +4,36 @@ The operations on keys are those of the command `site-key`. The secret of a key 
 the response to the form that created the key.
 """
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments.accounts import site_keys
 from comments.accounts.oidc import providers
-from comments.domain.moderation import roles
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, settings_forms
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
-blueprint = site_visit.blueprint("reader_sign_in")
+blueprint = site_visit.owner_blueprint("reader_sign_in")
 
 
-@blueprint.get("/sign-in")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/sign-in")
+def show(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the providers and the keys of the site."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
-@blueprint.post("/sign-in/keys")
-def change_keys(site_id: str) -> flask.Response:
+@blueprint.form("/sign-in/keys", settings_forms.SiteKeyForm)
+def change_keys(visit: site_visit.Visit, sent: settings_forms.SiteKeyForm) -> flask.Response:
     """Create a key with a secret, add a public key, or revoke a key."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site, now = forms.read(settings_forms.SiteKeyForm), visit.site.id, datetime.now(UTC)
+    site = visit.site.id
     noted = site_visit.audit_entry(visit, "", "set-key")
     if sent.act == "remove":
         site_keys.remove(site, form_fields.require("id", sent.id), noted=noted)
         return _page(visit, said=labels.text("admin.site-keys-removed"))
     if sent.act == "public":
         pem = form_fields.require("public", sent.public)
-        site_keys.add(site, site_keys.make_public(pem, now=now), noted=noted)
+        site_keys.add(site, site_keys.make_public(pem, now=visit.now), noted=noted)
         return _page(visit, said=labels.text("admin.site-keys-added"))
-    made, secret = site_keys.make_shared(site_visit.settings().secret, now=now)
+    made, secret = site_keys.make_shared(site_visit.settings().secret, now=visit.now)
     site_keys.add(site, made, noted=noted)
     return _page(visit, said=labels.text("admin.site-keys-added"), made=secret)
 
@@ -57,4 +50,4 @@ def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Resp
     )
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

@@ -1,7 +1,5 @@
 """The rules of a site: a list, a form for one rule, and a dry run of that rule."""
 
-from datetime import UTC, datetime
-
 import flask
 import msgspec
 
@@ -9,7 +7,6 @@ from comments import errors
 from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, settings_forms
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("rules")
@@ -18,11 +15,9 @@ _MOST_TRIED = 1_000  # The maximum number of comments in a dry run.
 _SHOWN = 100  # Maximum number of matches that the page shows.
 
 
-@blueprint.get("/rules")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/rules", settings_forms.RuleQuery)
+def show(visit: site_visit.Visit, query: settings_forms.RuleQuery) -> flask.Response:
     """Show the rules, and a form for one of them or for a new rule."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(settings_forms.RuleQuery)
     book = rulebook.from_store(visit.site.id)
     chosen = next((rule for rule in book.rules if rule.id == query.rule), None)
     if query.rule and chosen is None:
@@ -30,11 +25,9 @@ def show(site_id: str) -> flask.Response:
     return _page(visit, book, chosen)
 
 
-@blueprint.post("/rules")
-def save(site_id: str) -> flask.Response:
+@blueprint.form("/rules", settings_forms.RuleForm)
+def save(visit: site_visit.Visit, sent: settings_forms.RuleForm) -> flask.Response:
     """Test a rule on recent comments, or save it."""
-    visit = site_visit.enter(site_id)
-    sent = forms.read(settings_forms.RuleForm)
     rule = _rule(sent, rulebook.from_store(visit.site.id))
     if sent.act == "try":
         last = form_fields.number("last", sent.last)
@@ -44,18 +37,16 @@ def save(site_id: str) -> flask.Response:
         return _page(visit, rulebook.from_store(visit.site.id), rule, sent, report)
     rules.check(rule)
     policy_changes.put_rule(
-        visit.site.id, rule, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
+        visit.site.id, rule, visit.account.actor, now=visit.now, reason=sent.reason
     )
     return site_visit.redirect_with_notice(visit, "rules", "saved")
 
 
-@blueprint.post("/rules/remove")
-def remove(site_id: str) -> flask.Response:
+@blueprint.form("/rules/remove", settings_forms.RuleRemovalForm)
+def remove(visit: site_visit.Visit, sent: settings_forms.RuleRemovalForm) -> flask.Response:
     """Remove a rule."""
-    visit = site_visit.enter(site_id)
-    sent = forms.read(settings_forms.RuleRemovalForm)
     policy_changes.remove_rule(
-        visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
+        visit.site.id, sent.id, visit.account.actor, now=visit.now, reason=sent.reason
     )
     return site_visit.redirect_with_notice(visit, "rules", "removed")
 
@@ -101,4 +92,4 @@ def _rule(sent: settings_forms.RuleForm, book: rulebook.Rulebook) -> rules.Rule:
     )
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

@@ -7,22 +7,18 @@ on the machine offer (`operation_table`).
 
 import flask
 
-from comments.domain.moderation import operation_table, roles
+from comments.domain.moderation import operation_table
 from comments.upkeep.migrations import store_format
-from comments.web.admin.form_types import form_fields
+from comments.web.admin import site_visit
 from comments.web.http import context
-from comments.web.http.decode import query_strings
 from comments.web.sign_in import signed_in
 
-blueprint = flask.Blueprint("service", __name__, url_prefix="/admin/service")
-signed_in.protect(blueprint)
+blueprint = site_visit.service_blueprint("service", "service")
 
 
-@blueprint.get("")
-def show() -> flask.Response:
+@blueprint.page("")
+def show(_owner: object, _query: object) -> flask.Response:
     """Show the settings with their sources, and what only the machine's operator can do."""
-    signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    query_strings.read(form_fields.EmptyQuery)
     settings = context.settings()
     rows = [row for section in operation_table.sections().values() for row in section]
     return signed_in.page(

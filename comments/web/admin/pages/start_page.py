@@ -14,44 +14,36 @@ import msgspec
 
 from comments import errors
 from comments.domain import records
-from comments.domain.moderation import roles
 from comments.domain.text.addresses import host_names
 from comments.limits import rate_limits
 from comments.sites import page_check, site_settings, site_setup
 from comments.web import recipes
 from comments.web.admin import site_visit
-from comments.web.admin.form_types import form_fields, site_forms
+from comments.web.admin.form_types import site_forms
 from comments.web.http import context, responses
-from comments.web.http.decode import forms, parameters, query_strings
 from comments.web.rendering import labels, page_text
 
-blueprint = site_visit.blueprint("start")
+blueprint = site_visit.owner_blueprint("start")
 
 
-@blueprint.get("/start")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/start")
+def show(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the steps, and the lines to add to pages."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
-@blueprint.get("/start/state")
-def tell(site_id: str) -> flask.Response:
+@blueprint.page("/start/state")
+def tell(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Tell the page's script, with an ETag, whether a page of the site was seen."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
-    state = _state(visit.site, site_setup.get(visit.site.id), datetime.now(UTC))
+    state = _state(visit.site, site_setup.get(visit.site.id), visit.now)
     return responses.cacheable(msgspec.json.encode(state))
 
 
-@blueprint.post("/start/check")
-def check(site_id: str) -> flask.Response:
+@blueprint.form("/start/check", site_forms.PageForm)
+def check(visit: site_visit.Visit, sent: site_forms.PageForm) -> flask.Response:
     """Fetch a page of the site, and show what is wrong with it."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, now = forms.read(site_forms.PageForm), datetime.now(UTC)
     secret = context.settings().secret
-    if not rate_limits.take(page_check.LIMIT, visit.site.id, secret, now=now):
+    if not rate_limits.take(page_check.LIMIT, visit.site.id, secret, now=visit.now):
         return _page(visit, sent.page, problem=labels.text("admin.start-often"), status=429)
     try:
         findings = page_check.findings(sent.page, visit.site, context.service_url())
@@ -60,21 +52,17 @@ def check(site_id: str) -> flask.Response:
     return _page(visit, sent.page, findings=findings)
 
 
-@blueprint.post("/start/origin")
-def add_origin(site_id: str) -> flask.Response:
+@blueprint.form("/start/origin", site_forms.OriginForm)
+def add_origin(visit: site_visit.Visit, sent: site_forms.OriginForm) -> flask.Response:
     """Add to the site an origin at which one of its pages was seen."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(site_forms.OriginForm)
     noted = site_visit.audit_entry(visit, "")
     site_settings.change(visit.site.id, added_origins=(sent.origin,), noted=noted)
     return site_visit.redirect_with_notice(visit, "start", "check")
 
 
-@blueprint.post("/start/done")
-def finish(site_id: str) -> flask.Response:
+@blueprint.form("/start/done")
+def finish(visit: site_visit.Visit, _sent: object) -> flask.Response:
     """Finish the setup, and say what to do next."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    forms.read(parameters.NoForm)
     site_setup.finish(visit.site.id)
     return site_visit.redirect_with_notice(visit, "start", "ready")
 

@@ -5,7 +5,7 @@ The tables show days for a period of up to a year, and months for a longer one.
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -20,7 +20,6 @@ from comments.tree.counters.periods import Period
 from comments.web.admin import plots, site_visit
 from comments.web.admin.form_types import site_forms
 from comments.web.admin.pages import limit_page
-from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("statistics")
@@ -41,12 +40,10 @@ class _Column(NamedTuple):
     before: int
 
 
-@blueprint.get("/statistics")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/statistics", site_forms.StatisticsQuery)
+def show(visit: site_visit.Visit, query: site_forms.StatisticsQuery) -> flask.Response:
     """Show comment counts and distinct commenters for a period and for each category."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(site_forms.StatisticsQuery)
-    today = datetime.now(UTC).date()
+    today = visit.now.date()
     until = query.until if isinstance(query.until, date) else today
     period = _period(query, until)
     is_moved = (
@@ -73,7 +70,7 @@ def show(site_id: str) -> flask.Response:
         query=query,
         query_of=functools.partial(_query_of, category=query.category),
         all=statistics.site(visit.site.id),
-        today=limit_page.today(visit.site, datetime.now(UTC)),
+        today=limit_page.today(visit.site, visit.now),
         unit="month" if is_monthly else "day",
         lines=[(label, line) for label, line in plotted if line][::-1],
         before=before,
@@ -109,18 +106,18 @@ def show(site_id: str) -> flask.Response:
     )
 
 
-@blueprint.get("/statistics/<table>.csv")
-def download(site_id: str, table: str) -> flask.Response:
+@blueprint.page("/statistics/<table>.csv", site_forms.StatisticsQuery)
+def download(
+    visit: site_visit.Visit, query: site_forms.StatisticsQuery, table: str
+) -> flask.Response:
     """Download a table of the page as CSV, with all its lines up to a limit.
 
     Raises:
         errors.NotFound: the page has no such table.
     """
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(site_forms.StatisticsQuery)
     if table not in _TABLES:
         raise errors.NotFound("page", table)
-    until = query.until if isinstance(query.until, date) else datetime.now(UTC).date()
+    until = query.until if isinstance(query.until, date) else visit.now.date()
     kind, lines = _TABLES[table](visit.site.id, _period(query, until), query.category)
     text = tables.format_table(kind, lines, tables.TableFormat.CSV)
     response = flask.Response(f"{text}\n", content_type="text/csv; charset=utf-8")

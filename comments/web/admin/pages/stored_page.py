@@ -6,7 +6,6 @@ check reads the whole thread within one request, so the page checks only threads
 """
 
 import functools
-from datetime import UTC, datetime
 
 import flask
 
@@ -21,10 +20,10 @@ from comments.upkeep import scheduler
 from comments.upkeep.integrity import thread_repair
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
-from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 
-blueprint = site_visit.blueprint("stored")
+blueprint = site_visit.owner_blueprint("stored")
 
 MOST_COMMENTS = 2_000
 _PAGE = 100  # Comments per page
@@ -38,11 +37,10 @@ def show(site_id: str) -> flask.Response:
     return _page(visit, _thread_name(visit))
 
 
-@blueprint.post("/thread/stored")
-def act(site_id: str) -> flask.Response:
+@blueprint.form("/thread/stored", site_forms.StoredThreadForm)
+def act(visit: site_visit.Visit, sent: site_forms.StoredThreadForm) -> flask.Response:
     """Check or repair a thread, or rebuild its pages."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    name, sent = _thread_name(visit), forms.read(site_forms.StoredThreadForm)
+    name = _thread_name(visit)
     _require_size(name)
     if sent.act == "rebuild":
         scheduler.rebuild_whole([name], wait=None)
@@ -53,7 +51,7 @@ def act(site_id: str) -> flask.Response:
     if sent.act == "check":
         return _page(visit, name, faults, labels.text("admin.stored-faults", count=len(faults)))
     compact = functools.partial(scheduler.compact_whole, wait=None)
-    thread_repair.mend(name, compact, now=datetime.now(UTC))
+    thread_repair.mend(name, compact, now=visit.now)
     left = [fault for fault in faults if not fault.mendable]
     done = labels.text("admin.stored-repaired", count=len(faults) - len(left))
     rest = labels.text("admin.stored-left", count=len(left)) if left else ""

@@ -1,7 +1,5 @@
 """The threads of a site, and the page of one thread with comments of any status."""
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments import errors
@@ -13,17 +11,15 @@ from comments.threads import thread_info
 from comments.tree.counters import totals
 from comments.web.admin import comment_list, decision_forms, site_visit
 from comments.web.admin.form_types import form_fields, site_forms
-from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 
 blueprint = site_visit.blueprint("threads")
 
 
-@blueprint.get("/threads")
-def index(site_id: str) -> flask.Response:
+@blueprint.page("/threads", site_forms.ThreadsQuery)
+def index(visit: site_visit.Visit, query: site_forms.ThreadsQuery) -> flask.Response:
     """List the threads with their counts: those with the newest comments first, or the most."""
-    visit = site_visit.enter(site_id)
-    query = query_strings.read(site_forms.ThreadsQuery)
     if query.order == "comments":
         page = thread_list.busiest_threads(visit.site.id)
     else:
@@ -73,17 +69,15 @@ def show(site_id: str) -> flask.Response:
     )
 
 
-@blueprint.post("/thread/state")
-def settle(site_id: str) -> flask.Response:
+@blueprint.form("/thread/state", site_forms.ThreadForm)
+def settle(visit: site_visit.Visit, sent: site_forms.ThreadForm) -> flask.Response:
     """Lock or unlock a thread, and set its policy."""
-    visit = site_visit.enter(site_id)
     thread, _ = query_strings.read_thread(form_fields.ListingQuery, visit.site)
-    sent = forms.read(site_forms.ThreadForm)
     name = records.ThreadName(visit.site.id, thread)
     policy_changes.set_thread(
         name,
         visit.account.actor,
-        now=datetime.now(UTC),
+        now=visit.now,
         state=sent.state,
         policy=records.Policy(sent.policy) if sent.policy else None,
         inherits=sent.policy == "",
@@ -94,15 +88,13 @@ def settle(site_id: str) -> flask.Response:
     )
 
 
-@blueprint.post("/thread/title")
-def entitle(site_id: str) -> flask.Response:
+@blueprint.form("/thread/title", site_forms.ThreadDetailsForm)
+def entitle(visit: site_visit.Visit, sent: site_forms.ThreadDetailsForm) -> flask.Response:
     """Set a thread's title, address and categories, or inherit them from its comments again.
 
     Only the fields that the moderator changed are set, so the thread still inherits the others.
     """
-    visit = site_visit.enter(site_id)
     thread, _ = query_strings.read_thread(form_fields.ListingQuery, visit.site)
-    sent, now = forms.read(site_forms.ThreadDetailsForm), datetime.now(UTC)
     shown = _stored_thread(records.ThreadName(visit.site.id, thread))
     wanted = thread_overrides.NewDetails(inherits=thread_overrides.FIELDS)
     if sent.act == "set":
@@ -114,7 +106,7 @@ def entitle(site_id: str) -> flask.Response:
             categories=None if keeps_names else names,
         )
     thread_overrides.change_details(
-        visit.site, thread, wanted, visit.account.actor, now=now, reason=sent.reason
+        visit.site, thread, wanted, visit.account.actor, now=visit.now, reason=sent.reason
     )
     return site_visit.redirect_with_notice(
         visit, f"thread?{site_visit.query(thread=thread)}", "saved"
@@ -129,4 +121,4 @@ def _stored_thread(name: records.ThreadName) -> records.Thread:
     return row
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

@@ -8,35 +8,30 @@ import contextlib
 import gzip
 import io
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import flask
 
 from comments import errors
 from comments.domain import records
-from comments.domain.moderation import roles
 from comments.transfer.exporting import export_folder, site_contents, site_export
 from comments.tree.counters import totals
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
-from comments.web.http.decode import query_strings
 
-blueprint = site_visit.blueprint("exports")
+blueprint = site_visit.owner_blueprint("exports")
 
 # Compressed, 100,000 comments take about 20 MB; App Engine limits a response to 32 MB.
 MOST_COMMENTS = 100_000
 _EXTENSIONS = {"jsonl": ".jsonl.gz", "wxr": ".xml.gz"}
 
 
-@blueprint.get("/export")
-def download(site_id: str) -> flask.Response:
+@blueprint.page("/export", site_forms.ExportQuery)
+def download(visit: site_visit.Visit, query: site_forms.ExportQuery) -> flask.Response:
     """Return the export of the site, compressed with gzip.
 
     Raises:
         errors.Conflict: the site has too many comments.
     """
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query = query_strings.read(site_forms.ExportQuery)
     if comments_of(visit.site.id) > MOST_COMMENTS:
         raise errors.Conflict("export-too-large", limit=MOST_COMMENTS)
     buffer = io.BytesIO()
@@ -53,7 +48,7 @@ def download(site_id: str) -> flask.Response:
         site_export.FORMATS[query.format],
         site_contents.Choices(audit_log=bool(query.audit_log) and query.format == "jsonl"),
         site_visit.settings().secret,
-        datetime.now(UTC),
+        visit.now,
     )
     run.write(open_gzip)
     name = export_folder.file_name(visit.site.id, _EXTENSIONS[query.format], run.now)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain.moderation import roles
 from comments.events import audit_log
 from comments.sites import site_deletion, site_setup
 from comments.transfer.checking import page_mapping
@@ -19,33 +18,28 @@ from comments.transfer.importing import import_journal
 from comments.transfer.uploads import upload_store
 from comments.upkeep import service_checks, worker_threads
 from comments.web.admin import site_visit
-from comments.web.admin.form_types import form_fields, site_forms
+from comments.web.admin.form_types import site_forms
 from comments.web.admin.transfer import export_page
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
 
-blueprint = site_visit.blueprint("imports")
+blueprint = site_visit.owner_blueprint("imports")
 
 _MEGABYTE = 1_000_000
 
 
-@blueprint.get("/imports")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/imports")
+def show(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Show the upload, and list all imports, starting with the newest."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
     return _page(visit)
 
 
-@blueprint.post("/imports")
-def decide(site_id: str) -> flask.Response:
+@blueprint.form("/imports", site_forms.UploadDecisionForm)
+def decide(visit: site_visit.Visit, sent: site_forms.UploadDecisionForm) -> flask.Response:
     """Import the checked file, check it again with other page mappings, or discard it.
 
     If the owner has already decided in another window, show the state of the upload.
     """
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(site_forms.UploadDecisionForm)
     site, mapping = visit.site, tuple(sent.mapping.split())
     if sent.act == "check":
         try:

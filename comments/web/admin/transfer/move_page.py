@@ -11,7 +11,6 @@ import flask
 
 from comments import errors
 from comments.domain import records
-from comments.domain.moderation import roles
 from comments.transfer.checking import page_mapping
 from comments.transfer.moves import (
     declared_moves,
@@ -23,10 +22,9 @@ from comments.transfer.moves import (
 )
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
-from comments.web.http.decode import forms, query_strings
 from comments.web.rendering import labels
 
-blueprint = site_visit.blueprint("moves")
+blueprint = site_visit.owner_blueprint("moves")
 
 MOST_THREADS = 5_000  # Maximum number of a site's threads to which a request applies a mapping
 MOST_COMMENTS = 5_000  # Maximum number of comments in threads that a request merges or splits
@@ -34,35 +32,29 @@ _SHOWN = 100  # Maximum number of lines of each kind in a preview
 _STEPS = 20  # Transactions in the request itself; the background worker runs the rest.
 
 
-@blueprint.get("/moves")
-def show(site_id: str) -> flask.Response:
+@blueprint.page("/moves", site_forms.MovesQuery)
+def show(visit: site_visit.Visit, query: site_forms.MovesQuery) -> flask.Response:
     """Show the forms, and list the moves of the last 30 days."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query = query_strings.read(site_forms.MovesQuery)
     return _page(visit, old=query.old, comment=query.comment)
 
 
-@blueprint.post("/moves")
-def move(site_id: str) -> flask.Response:
+@blueprint.form("/moves", site_forms.MoveForm)
+def move(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
     """Preview a move, or begin the move that the owner has seen in a preview."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(site_forms.MoveForm)
     if sent.way in {"merge", "split"}:
         return _join(visit, sent)
     plan, what = _plan(visit.site, sent)
     if not plan.moves or sent.planned != str(len(plan.moves)):
         return _page(visit, sent=sent, plan=plan)
-    thread_moves.begin(visit.site, plan, what, visit.account.actor, now=datetime.now(UTC))
+    thread_moves.begin(visit.site, plan, what, visit.account.actor, now=visit.now)
     thread_moves.finish(_STEPS)
     return site_visit.redirect_with_notice(visit, "moves", "moved")
 
 
-@blueprint.post("/moves/undo")
-def undo(site_id: str) -> flask.Response:
+@blueprint.form("/moves/undo", site_forms.MoveUndoForm)
+def undo(visit: site_visit.Visit, sent: site_forms.MoveUndoForm) -> flask.Response:
     """Begin to undo a move; the background worker continues a long one."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(site_forms.MoveUndoForm)
-    thread_moves.undo(visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC))
+    thread_moves.undo(visit.site.id, sent.id, visit.account.actor, now=visit.now)
     thread_moves.finish(_STEPS)
     return site_visit.redirect_with_notice(visit, "moves", "undone")
 
@@ -136,4 +128,4 @@ def _page(
     )
 
 
-site_visit.show_again(blueprint, show)
+blueprint.show_again(show)

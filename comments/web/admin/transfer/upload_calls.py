@@ -12,26 +12,24 @@ from comments.upkeep import worker_threads
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import problems
-from comments.web.http.decode import forms, query_strings
+from comments.web.http.decode import query_strings
 from comments.web.rendering import labels
 
-blueprint = site_visit.blueprint("uploads")
+blueprint = site_visit.owner_blueprint("uploads")
 
 _TYPE = "application/octet-stream"
 _DIGITS = 9
 
 
-@blueprint.post("/imports/upload")
-def begin(site_id: str) -> flask.Response:
+@blueprint.form("/imports/upload", site_forms.UploadForm)
+def begin(visit: site_visit.Visit, sent: site_forms.UploadForm) -> flask.Response:
     """Start an upload; return its id and the length of its parts in bytes."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(site_forms.UploadForm)
     upload = upload_store.begin(
         visit.site.id,
         sent.name,
         form_fields.number("size", sent.size, _DIGITS),
         site_visit.settings().max_body,
-        now=datetime.now(UTC),
+        now=visit.now,
     )
     return flask.jsonify(upload=upload.id, part=upload.part)
 
@@ -52,21 +50,17 @@ def receive(site_id: str) -> flask.Response:
     return flask.jsonify(received=number)
 
 
-@blueprint.post("/imports/finish")
-def finish(site_id: str) -> flask.Response:
+@blueprint.form("/imports/finish", site_forms.FinishedUploadForm)
+def finish(visit: site_visit.Visit, sent: site_forms.FinishedUploadForm) -> flask.Response:
     """Let a worker check the complete file."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(site_forms.FinishedUploadForm)
-    upload_store.finish(visit.site.id, sent.upload, now=datetime.now(UTC))
+    upload_store.finish(visit.site.id, sent.upload, now=visit.now)
     worker_threads.nudge_uploads()
     return flask.jsonify(state=upload_store.UploadState.CHECKING.value)
 
 
-@blueprint.get("/imports/status")
-def status(site_id: str) -> flask.Response:
+@blueprint.page("/imports/status")
+def status(visit: site_visit.Visit, _query: object) -> flask.Response:
     """Return the state of the upload, and the progress of its import with the time left."""
-    visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(form_fields.EmptyQuery)
     upload = upload_store.get(visit.site.id)
     if upload is None:
         return flask.jsonify(state="", seen=0, total=0, left="")
