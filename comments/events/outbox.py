@@ -68,7 +68,7 @@ class EventKind(enum.StrEnum):
     IMPORTED = "imported"
     VOTED = "voted"
     JUDGED = "judged"  # A moderator or a rule decided about the comment.
-    FILED = "filed"  # The thread has new categories; readers see no change.
+    FILED = "filed"  # The thread has new categories, or its comments new places.
     FOLLOWED = "followed"  # An address joined or left a thread's follower list.
     DECLARED = "declared"  # Declared counters must still count the rest of an earlier event.
     UNDONE = "undone"  # The undo of an import erased or deleted comments.

@@ -2,8 +2,8 @@
 
 This module owns the timing. The worker handles its own process's changes within moments. At
 intervals (`LOOK_EVERY`, `SWEEP_EVERY`), the worker searches for work that other processes left. The
-worker starts after the fork. It also starts three more threads, for messages, for mail and for
-uploaded files (`worker_threads`).
+worker starts after the fork. It also starts four more threads, for messages, for mail, for uploaded
+files and for jobs (`worker_threads`).
 
 No failure ends the worker. `stop` waits until the current step has ended.
 """
@@ -13,7 +13,6 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from comments import errors
 from comments.events import backlog, dispatcher, message_sender, outbox
@@ -72,7 +71,8 @@ class BackgroundWorker:
             store, lambda: self._upkeep.handlers, self._upkeep.now
         )
         uploads = worker_threads.UploadThread(store, secret, self._upkeep.now)
-        self._others = (self._messenger, self._postman, uploads)
+        jobs = worker_threads.JobThread(store, self._upkeep, first=first)
+        self._others = (self._messenger, self._postman, uploads, jobs)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
         self._next_audit = self._next_look + AUDIT_EVERY if audit_reads else math.inf
@@ -173,11 +173,9 @@ class BackgroundWorker:
         try:
             for name in scheduler.find_due_work():
                 self._backlog.add(name, changes=0, within=0.0)
-            scheduler.settle_counters(datetime.now(UTC))
             self._upkeep.plan_digests()
         except Exception as error:  # noqa: BLE001 - the next search tries again
             scheduler.log_failure("Searching for threads to compact", error)
-        self._upkeep.expire()
         self._warn()
 
     def _warn(self) -> None:

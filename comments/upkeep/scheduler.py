@@ -57,6 +57,7 @@ from comments.upkeep.migrations import rescheming, thread_count_rows, upgrades
 _RETRY_AFTER = 5.0  # Seconds; a random factor of up to 2 keeps processes apart
 # Seconds until an undo is tried again if another process may have compacted its threads.
 _UNDO_AGAIN = compactor.GRACE + 15.0
+STEPS = 20  # Maximum steps per job and call of `continue_jobs`, to leave time for other work.
 _TRIES = 5  # Maximum number of attempts by a command to compact one thread.
 
 _log = logging.getLogger("flatthread")
@@ -371,19 +372,23 @@ def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
     ]
 
 
-def settle_counters(now: datetime) -> int:
-    """Merge the counter shards of threads that are no longer busy; return the number of threads.
+def continue_jobs(now: datetime, *, steps: int = STEPS) -> int:
+    """Continue unfinished jobs for up to `steps` steps each; return how many ran.
 
-    This function also does a limited part of the unfinished recategorizations, upgrades, moves to
-    other schemes, moves of threads, and jobs for declared counters.
+    The jobs are recategorizations, moves to other schemes, moves of threads, upgrades and the jobs
+    of declared counters. This function also merges the counter shards of threads that are no
+    longer busy.
     """
-    recategorize.finish(now=now)
     declared_backfill.finish(now=now)
-    rescheming.finish()
-    thread_moves.finish()
-    upgrades.go_on()
+    done = (
+        recategorize.finish(now=now, steps=steps),
+        rescheming.finish(steps=steps),
+        thread_moves.finish(steps),
+        upgrades.go_on(steps=steps),
+    )
     sharding.notice_spread()
-    return sharding.gather_quiet()
+    sharding.gather_quiet()
+    return sum(done)
 
 
 def threads(site: str) -> Iterator[records.ThreadName]:

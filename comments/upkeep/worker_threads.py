@@ -1,6 +1,6 @@
-"""The threads beside the background worker: for messages, for mail and for uploaded files.
+"""The threads beside the background worker: for messages, mail, uploaded files and jobs.
 
-Recipients can be slow, and an import takes minutes, so no other work waits for these threads.
+Recipients can be slow, and imports and jobs take minutes, so no other work waits for these threads.
 
 Nothing depends on a thread's memory. If the process ends, the work is still in the store, and
 another process finds it. Each message, mail event and upload is claimed before a thread works on
@@ -19,6 +19,8 @@ from comments.upkeep import scheduler
 
 MESSAGES_EVERY = 30.0  # Seconds between two rounds if this process has no new messages.
 UPLOADS_EVERY = 60.0  # Seconds between two searches for uploads whose processes have ended.
+JOBS_EVERY = 300.0  # Seconds between two searches for jobs and for expired data.
+JOBS_PAUSE = 1.0  # Seconds between two parts of unfinished jobs, to leave time for requests.
 MOST_MAIL = 1_000  # Maximum number of waiting mail events; a later sweep finds all other events.
 
 
@@ -26,7 +28,8 @@ class WorkerThread:
     """A thread that works when it is nudged, and at intervals.
 
     An exception is logged once, and the thread goes on. A subclass does one step of its work in
-    `_step`, which nudges the thread if there is more to do.
+    `_step`, which nudges the thread if there is more to do, or returns the seconds until the next
+    step if they differ from `every`.
 
     Args:
         store: the store to work on.
@@ -80,13 +83,14 @@ class WorkerThread:
                 self._nudged.clear()
                 if not self._is_open:
                     return
+                pause = None
                 try:
-                    self._step()
+                    pause = self._step()
                 except Exception as error:  # noqa: BLE001 - a later step tries again
                     scheduler.log_failure(self._task, error)
-                pause = self._every
+                pause = pause or self._every
 
-    def _step(self) -> None:
+    def _step(self) -> float | None:
         raise NotImplementedError
 
 
@@ -159,6 +163,24 @@ class UploadThread(WorkerThread):
 
     def _step(self) -> None:
         upload_steps.go_on(self._secret, self._now, lambda: self._is_open)
+
+
+class JobThread(WorkerThread):
+    """Deletes expired data, and continues unfinished jobs, a part of each at a time."""
+
+    def __init__(
+        self, store: connection.Store, upkeep: scheduler.Scheduler, *, first: float = 0.0
+    ) -> None:
+        super().__init__(store, "jobs", "Continuing jobs", first=first, every=JOBS_EVERY)
+        self._upkeep = upkeep
+        self._is_left = False
+
+    def _step(self) -> float | None:
+        if not self._is_left:
+            self._upkeep.expire()
+        self._is_left = False
+        self._is_left = scheduler.continue_jobs(self._upkeep.now(), steps=1) > 0
+        return JOBS_PAUSE if self._is_left else None
 
 
 _UPLOADS = per_process.PerProcess[UploadThread | None](lambda: None)

@@ -71,7 +71,7 @@ def upkeep() -> flask.Response:
     else:
         done = process.compact_and_clear(names, time.sleep)
         thread_audit.check_threads(context.settings().audit_reads, now=datetime.now(UTC))
-    scheduler.settle_counters(datetime.now(UTC))
+    scheduler.continue_jobs(datetime.now(UTC))
     process.plan_digests()
     upload_steps.go_on(context.settings().secret, lambda: datetime.now(UTC))
     import_undo.finish(now=datetime.now(UTC))

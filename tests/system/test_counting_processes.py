@@ -277,7 +277,7 @@ def _finish() -> list[str]:
     told: list[str] = []
     recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = sample_threads.START + timedelta(days=3650)
-    recategorize.finish(now=now)
+    recategorize.finish(now=now, steps=100)
     for comment in cast_vote.waiting_comments(now):
         cast_vote.count(comment.id, now=now)
     while stored_state.events():

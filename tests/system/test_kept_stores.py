@@ -114,7 +114,7 @@ def test_a_site_moves_to_another_scheme() -> None:
     before = [row.body for row in ordered_query.thread(NAME)]
     scheme = sorthash.Scheme("0123456789", 3, 10)
     rescheming.begin("demo", scheme, sample_threads.ADA, now=LATER)
-    while rescheming.finish():
+    while rescheming.finish(steps=20):
         pass
     assert site_settings.scheme_of("demo") == scheme
     assert [row.body for row in ordered_query.thread(NAME)] == before

@@ -31,7 +31,6 @@ from comments.transfer.moves import move_journal, move_plan, thread_joins
 from comments.transfer.moves.move_journal import Move, MoveEntry, MoveState
 
 MOVE, UNDO = "move-threads", thread_joins.UNDO  # Verbs in the audit log
-STEPS = 100  # Parts per call of `finish`, to leave time for other work
 
 
 def begin(
@@ -84,14 +83,16 @@ def run_to_end(move: Move, progress: Callable[[Move], None] = lambda _: None) ->
     return move
 
 
-def finish(steps: int = STEPS) -> None:
-    """Continue all unfinished moves and undos, for up to `steps` parts."""
+def finish(steps: int) -> int:
+    """Continue all unfinished moves and undos for up to `steps` parts; return how many ran."""
+    left = steps
     for unfinished in move_journal.every():
         move = unfinished
         with contextlib.suppress(errors.MoveRefused):  # The site was erased in the meantime
-            while move.is_unfinished and steps > 0:
+            while move.is_unfinished and left > 0:
                 move = _run_part(move)
-                steps -= 1
+                left -= 1
+    return steps - left
 
 
 def _switch(move: Move, state: MoveState, act: audit_log.Act, *, now: datetime) -> Move:

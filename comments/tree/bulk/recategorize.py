@@ -36,7 +36,6 @@ from comments.tree import values
 from comments.tree.bulk import job_writes
 
 AT_ONCE = 50  # Maximum number of comments per transaction and per event.
-STEPS = 100  # Maximum steps per call of `finish`, to leave time for other work.
 
 
 def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> int:
@@ -95,14 +94,13 @@ def step(name: records.ThreadName, *, now: datetime) -> int | None:
     return refiled.changed
 
 
-def finish(*, now: datetime, steps: int = STEPS) -> int:
-    """Continue all unfinished scans for up to `steps` steps; return how many comments moved."""
-    moved = 0
+def finish(*, now: datetime, steps: int) -> int:
+    """Continue all unfinished scans for up to `steps` steps; return how many ran."""
+    done = 0
     for name in _unfinished_threads():
-        while steps > 0 and (more := step(name, now=now)) is not None:
-            steps -= 1
-            moved += more
-    return moved
+        while done < steps and step(name, now=now) is not None:
+            done += 1
+    return done
 
 
 def _move_on_writes(

@@ -13,10 +13,12 @@ the difference, and a page cursor of an earlier shape is refused.
 Every comment gets a new revision, so no process uses a copy with the previous place. The texts, the
 times of changes and the revisions of texts stay the same, so nobody sees an edit. One comment is
 flagged as moved, so no process uses the previous buckets after the commit
-(`deltas.DeltaRow.moved`). Comments that become listed or unlisted are also flagged.
+(`deltas.DeltaRow.moved`). Comments that become listed or unlisted are also flagged, and the site's
+counters count them from events.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.counters.counting import CountedChange as Counted
 from comments.domain.ids import sorthash
+from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.threads import naming
@@ -34,6 +37,7 @@ from comments.tree.schemes import reshaping
 # Maximum bytes of one commit. Datastore's limit is 10 MiB; the difference is left for the counters
 # and the journal.
 MOST_BYTES = 9 << 20
+_PER_EVENT = 50  # Maximum number of comments per event
 MOST_SLUGS = 50  # Maximum number of former slugs of a comment
 _PLACE = (
     "parent", "number", "level", "sort_hash", "slug", "listed", "child_count",
@@ -44,10 +48,11 @@ _FLAGS = ("unfolded", "moved", "fold_by")
 
 
 class SchemeChange(NamedTuple):
-    """The number of comments that get a new slug, and whether any place changes."""
+    """The number of comments that get a new slug, whether any place changes, and event ids."""
 
     renamed: int
     is_change: bool
+    events: tuple[str, ...] = ()
 
 
 def stamp_writes(ids: Sequence[str], scheme: sorthash.Scheme) -> ownership.Writes:
@@ -60,10 +65,11 @@ def stamp_writes(ids: Sequence[str], scheme: sorthash.Scheme) -> ownership.Write
     return ownership.Writes(OWNER, put=tuple(bare))
 
 
-def switch(name: records.ThreadName, scheme: sorthash.Scheme) -> SchemeChange:
+def switch(name: records.ThreadName, scheme: sorthash.Scheme, *, now: datetime) -> SchemeChange:
     """Move a thread to a scheme, in the current transaction.
 
     Nothing is written if the thread has this scheme already and every comment is in its place.
+    Deliver the events after the commit: they count the comments that became listed or unlisted.
 
     Raises:
         errors.Conflict: the thread is too large for one commit or damaged, or a comment has more
@@ -85,10 +91,9 @@ def switch(name: records.ThreadName, scheme: sorthash.Scheme) -> SchemeChange:
         thread.shape = (thread.shape or 0) + bool(moved)
         naming.forget(thread)
         transactions.apply(ownership.Writes(OWNER, put=(thread,)))
-    if moved:
-        _move(name, thread.shape, rows, places, messages)
+    events = _move(name, thread.shape, rows, places, messages, now) if moved else ()
     renamed = sum(row.slug != places[row.id].slug for row in rows.values())
-    return SchemeChange(renamed, is_change=bool(moved))
+    return SchemeChange(renamed, bool(moved), events)
 
 
 def _comments(name: records.ThreadName) -> Sequence[Any]:
@@ -108,20 +113,43 @@ def _move(
     rows: dict[str, records.Comment],
     places: dict[str, reshaping.NewPlace],
     messages: dict[str, Any],
-) -> None:
-    counted: list[Counted] = []
+    now: datetime,
+) -> tuple[str, ...]:
+    changes: list[tuple[records.Comment, Counted]] = []
     patches: list[ownership.Patch] = []
     for row in rows.values():
         place, message = places[row.id], messages[row.id]
         patches.append(patch(row, place, message, shape, is_first=not patches))
         if row.listed != place.listed:
             before = conversion.state_from_message(message)
-            counted.append(Counted(before, before._replace(listed=place.listed)))
+            changes.append((row, Counted(before, before._replace(listed=place.listed))))
     transactions.apply(
-        ownership.Writes(OWNER, patch=tuple(patches)), in_transaction.counter_writes(name, counted)
+        ownership.Writes(OWNER, patch=tuple(patches)),
+        in_transaction.counter_writes(name, [change for _, change in changes]),
     )
+    events = note_changes(changes, now=now)
     if transactions.pending_bytes() > MOST_BYTES:
         raise errors.Conflict("thread-too-large")
+    return events
+
+
+def note_changes(
+    changes: Sequence[tuple[records.Comment, Counted]], *, run: str = "", now: datetime
+) -> tuple[str, ...]:
+    """Write the events of moved comments, in the current transaction, and return their ids.
+
+    Each comment is passed as it was before the move. `run` is part of the ids (`outbox.event_id`).
+    """
+    events: list[str] = []
+    for start in range(0, len(changes), _PER_EVENT):
+        some = changes[start : start + _PER_EVENT]
+        counted = [change for _, change in some]
+        for part in outbox.parts(counted):
+            first = some[part.start][0]
+            events.append(outbox.event_id(first.id, first.revision + 1, run))
+            filed = outbox.EventKind.FILED
+            transactions.apply(outbox.event_writes(filed, events[-1], counted[part], now=now))
+    return tuple(events)
 
 
 def patch(  # noqa: PLR0913 - a comment can move between threads

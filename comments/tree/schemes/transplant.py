@@ -14,7 +14,7 @@ A slug that a comment leaves leads to the comment from every id of the thread th
 (`slugs`): it is stored with the digests of these ids.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from comments.domain import categories, records
 from comments.domain.counters.counting import CountedChange as Counted
 from comments.domain.ids import sorthash
 from comments.domain.records import Status
-from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, schema
 from comments.threads import category_journal, naming
@@ -34,7 +33,6 @@ from comments.tree import votes
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.schemes import reshaping, scheme_change
 
-_AT_ONCE = 50  # Maximum number of comments per event
 OUTSIDE = "~"  # The parent of a root that comes from another thread; its date decides its place.
 
 
@@ -135,14 +133,10 @@ def apply(
         _move_votes(thread.key.id(), changes)
         if thread.key.id() not in remaining:
             _delete(thread)
-    events = dict(_events(changes, run))
-    for event, counted_part in events.items():
-        transactions.apply(
-            outbox.event_writes(outbox.EventKind.FILED, event, counted_part, now=now)
-        )
+    events = scheme_change.note_changes(changes, run=run, now=now)
     if transactions.pending_bytes() > scheme_change.MOST_BYTES:
         raise errors.Conflict("thread-too-large")
-    return tuple(events)
+    return events
 
 
 def _write_tree(
@@ -226,18 +220,6 @@ def _delete(thread: comment_rows.ThreadRow) -> None:
         ownership.Writes(OWNER, delete=gone),
         sharding.removal_writes(_name(thread), thread.shards or 1),
     )
-
-
-def _events(
-    changes: Sequence[tuple[records.Comment, Counted]], run: str
-) -> Iterator[tuple[str, Sequence[Counted]]]:
-    """Divide changes among events, which are delivered after the commit."""
-    for start in range(0, len(changes), _AT_ONCE):
-        some = changes[start : start + _AT_ONCE]
-        counted = [change for _, change in some]
-        for part in outbox.parts(counted):
-            first = some[part.start][0]
-            yield outbox.event_id(first.id, first.revision + 1, run), counted[part]
 
 
 def _name(thread: comment_rows.ThreadRow) -> records.ThreadName:

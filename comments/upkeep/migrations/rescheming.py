@@ -20,7 +20,7 @@ its scan begins later. A step does nothing if the journal has changed since the 
 journal, so two processes can share a job. `finish` continues jobs whose processes have ended.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -37,7 +37,6 @@ from comments.tree.schemes import scheme_change
 
 PREFIX = "rescheme/"
 AT_ONCE = 100  # Threads to stamp per transaction
-STEPS = 20  # Maximum steps per call of `finish`, to leave time for other work.
 MOST_KEPT = 100  # Maximum number of threads that the journal names
 SECONDS = 240.0  # Maximum seconds to move one thread; the service aborts transactions after 270 s.
 _OWNER = "rescheming"
@@ -125,7 +124,7 @@ def step(site_id: str) -> Progress | None:
     return _switch_next(site_id, seen)
 
 
-def finish(*, steps: int = STEPS) -> int:
+def finish(*, steps: int) -> int:
     """Continue all unfinished jobs for up to `steps` steps; return the number of steps."""
     done = 0
     for site_id in _unfinished_sites():
@@ -179,18 +178,22 @@ def _switch_next(site_id: str, seen: Progress) -> Progress | None:
 def _switch(name: records.ThreadName, seen: Progress, after: Progress) -> Progress:
     """Move a thread and advance the journal in one transaction."""
 
-    def body() -> Progress:
+    def body() -> tuple[Progress, tuple[str, ...]]:
         if _site_if_unchanged(name.site, seen) is None:
-            return after
-        change = scheme_change.switch(name, sorthash.decode_scheme(seen.scheme))
+            return after, ()
+        scheme = sorthash.decode_scheme(seen.scheme)
+        change = scheme_change.switch(name, scheme, now=datetime.now(UTC))
         moved_on = msgspec.structs.replace(
             after, moved=seen.moved + change.is_change, renamed=seen.renamed + change.renamed
         )
         transactions.apply(_journal_writes(name.site, moved_on))
-        return moved_on
+        return moved_on, change.events
 
     with connection.within(SECONDS):
-        return transactions.transaction(body, line=f"{name.site}/{name.id}")
+        moved_on, events = transactions.transaction(body, line=f"{name.site}/{name.id}")
+    for event in events:
+        backlog.tell(event)
+    return moved_on
 
 
 def _compact(name: records.ThreadName, scheme: sorthash.Scheme) -> None:

@@ -2,7 +2,7 @@
 
 This module owns the upgrade scans and the Job rows that store their positions. An interrupted scan
 therefore continues, and a finished scan is not repeated. The scheduler calls `go_on` soon after
-each process starts and every five minutes; `repair --fix` runs every scan to its end.
+each process starts and while scans are unfinished; `repair --fix` runs every scan to its end.
 
 A scan begins with its Job row, which `begin` writes when a new release starts, after the backup
 (`store_upgrade`). A new store needs no scan, so `note_new` marks all scans as finished.
@@ -12,6 +12,7 @@ that lists do not contain such a row: the list of threads by activity, and those
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,7 +24,6 @@ from comments.store.models import event_rows
 from comments.threads import activity, details
 from comments.upkeep.migrations import period_rows, rerendering, store_format, thread_count_rows
 
-STEPS = 20  # Maximum steps per call of `go_on`, to leave time for other work.
 AT_ONCE = 100  # Rows per step.
 _DONE = "done"
 _FINISHED = per_process.PerProcess(set[str])  # Scans that this process knows are finished.
@@ -105,8 +105,8 @@ def _query(walk: _Walk, seen: str, limit: int | None = None) -> reads.Query:
     return reads.Query(walk.kind, where=where, order=("__key__",), limit=limit)
 
 
-def go_on(*, steps: int | None = STEPS) -> int:
-    """Continue scans that have begun, for up to `steps` steps; None means to their end.
+def go_on(*, steps: int | None) -> int:
+    """Continue scans that have begun, for up to `steps` steps with rows; None means to their end.
 
     Return the number of rows read.
 
@@ -114,15 +114,15 @@ def go_on(*, steps: int | None = STEPS) -> int:
         errors.Overloaded: the store is busy; the next call continues the scans.
     """
     done = _FINISHED.get()
-    looked_at = 0
+    looked_at, left = 0, math.inf if steps is None else steps
     for walk in _WALKS:
-        while walk.job not in done and (steps is None or steps > 0):
+        while walk.job not in done and left > 0:
             row = reads.get(event_rows.job_key(walk.job))
             if row is None:
                 break
             count = _step(walk, row.position)
             looked_at += count
-            steps = None if steps is None else steps - 1
+            left -= bool(count)
             if not count:
                 done.add(walk.job)
     return looked_at

@@ -143,9 +143,9 @@ def test_an_upgrade_stores_the_terms_of_older_rows_also_after_a_kill(
         patch.setattr(job_writes, "recategorize", killed)
         upgrades.go_on(steps=None)
         with pytest.raises(Killed):
-            recategorize.finish(now=NOW)
+            recategorize.finish(now=NOW, steps=100)
     upgrades.go_on(steps=None)
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     assert _listed("football") == (3, 6)
     assert _listed("*/women") == (1, 2)
     category_oracle.assert_listed(filed)

@@ -230,7 +230,7 @@ def test_a_thread_shows_the_title_of_its_oldest_approved_comment(
         story.take(*step)
         assert not story.rows or shown(story.name.id) == story.expected
     moderated_site.policy(Policy.OFF)
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     assert list(reads.fetch(reads.Query("Job"))) == []
     moderated_site.settle()
     assert recount.site("demo", tell=print, fixes=False) == 0
@@ -398,7 +398,7 @@ def test_a_decision_about_an_old_thread_does_not_wait_for_the_upgrade(
     age()
     judge(first, Verb.SPAM)
     assert (shown(), words(client)) == ("", set())
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     thread_overrides.change_details(
         site, "page", thread_overrides.NewDetails("title own"), ADA, now=NOW
     )
@@ -435,7 +435,7 @@ def test_an_interrupted_upgrade_continues_and_ends(
     )  # Threads three times, comments, the site
     rows = reads.fetch(reads.Query("Thread"))
     assert all(message.properties["named_by"].string_value for message in rows)
-    assert upgrades.go_on() == 0
+    assert upgrades.go_on(steps=20) == 0
 
 
 def test_an_import_names_its_thread_and_no_other(

@@ -71,7 +71,9 @@ def test_a_patch_contains_the_whole_entity(
     sample_threads.post(site, "text")
     thread = sample_threads.name_of(site)
     asked = interceptor.use(Faults()).requests
-    transactions.transaction(lambda: scheme_change.switch(thread, sorthash.Scheme(digits="01")))
+    transactions.transaction(
+        lambda: scheme_change.switch(thread, sorthash.Scheme(digits="01"), now=sample_threads.START)
+    )
     (commit,) = [request for name, request in asked if name == "Commit"]
     (update,) = [each for each in commit.mutations if each.HasField("update")]
     assert not update.HasField("property_mask")

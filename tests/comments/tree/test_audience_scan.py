@@ -116,7 +116,7 @@ def _at(day: int) -> Any:
 
 def settle() -> None:
     """Finish all changes of categories, and deliver all events."""
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     deliver()
 
 

@@ -166,7 +166,7 @@ class Counters(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            recategorize.finish(now=NOW)
+            recategorize.finish(now=NOW, steps=100)
             declared_backfill.complete("demo")
             while events := counter_oracle.events():
                 dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)

@@ -130,7 +130,7 @@ def _count_votes() -> None:
 
 
 def _finish() -> None:
-    recategorize.finish(now=LATE)
+    recategorize.finish(now=LATE, steps=100)
     _count_votes()
     now = LATE
     while counter_oracle.events():

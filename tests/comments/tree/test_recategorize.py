@@ -107,7 +107,7 @@ def _assert_all_right() -> None:
     """Finish all recategorizations; check that counters are exact and a recount finds no fault."""
     # A post or retraction may change its thread's categories; a worker then recategorizes the
     # thread.
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     journals = [each.key.path[-1].name for each in reads.fetch(reads.Query("Job"))]
     assert [each for each in journals if each.startswith(category_journal.PREFIX)] == []
     assert recount.site("demo", tell=print, fixes=False) == 0
@@ -185,7 +185,7 @@ def test_another_process_finishes_a_change_killed_after_any_commit(
     assert hook.is_over
     sample_threads.post(filed, "meanwhile", author=_author(4))
     assert recount.site("demo", tell=print, fixes=False) == 0
-    scheduler.settle_counters(NOW)
+    scheduler.continue_jobs(NOW, steps=100)
     _assert_all_right()
     assert _numbers("travel") == {"approved": 7, "participants": 4}
 
@@ -290,7 +290,7 @@ def test_concurrent_writers_and_changes_leave_every_counter_exact(
         work += [pool.submit(file, names) for names in (["news", "a", "b"], ["c", "sport"])]
         for each in work:
             each.result()
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     _assert_all_right()
 
 
@@ -327,7 +327,7 @@ def test_a_comment_of_another_thread_is_not_moved(filed: records.Site) -> None:
         lambda: job_writes.recategorize(NAME, [other, "a" * 26], now=NOW)
     )
     assert (refiled.writes, refiled.changed) == ((), 0)
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     _assert_all_right()
 
 
@@ -336,6 +336,6 @@ def test_one_call_takes_a_limited_number_of_steps(filed: records.Site) -> None:
     recategorize.begin(OTHER, ("travel",))
     assert recategorize.finish(now=NOW, steps=2) < 7
     assert recategorize.finish(now=NOW, steps=0) == 0
-    recategorize.finish(now=NOW)
+    recategorize.finish(now=NOW, steps=100)
     _assert_all_right()
     assert _numbers("travel") == {"approved": 7, "participants": 3}

@@ -156,7 +156,7 @@ class Categories(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            recategorize.finish(now=NOW)
+            recategorize.finish(now=NOW, steps=100)
             assert list(reads.fetch(reads.Query("Job"))) == []
             dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
             counter_oracle.assert_all_counted()

@@ -53,10 +53,9 @@ def _assert_reader_right(name: records.ThreadName) -> None:
     assert thread_view.with_view(name, lambda v: [each.json for each in v.rows()]) == expected
 
 
-def test_a_worker_gathers_the_counters_of_quiet_threads(
+def test_jobs_gather_the_counters_of_quiet_threads(
     open_store: connection.Store,
     store: connection.Store,
-    worker: background_worker.BackgroundWorker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -64,10 +63,10 @@ def test_a_worker_gathers_the_counters_of_quiet_threads(
     sharding.SHARDS.put(open_store, sharding.Shards(clock))
     sample_threads.post(site, "text")
     sharding.spread(name, 4)
-    worker.step()
+    scheduler.continue_jobs(sample_threads.START, steps=1)
     assert reads.get(comment_rows.thread_key(name)).shards == 4
-    clock.now += max(background_worker.LOOK_EVERY, sharding.QUIET)
-    worker.step()
+    clock.now += sharding.QUIET
+    scheduler.continue_jobs(sample_threads.START, steps=1)
     assert reads.get(comment_rows.thread_key(name)).shards == 1
     counter_oracle.assert_counted()
 

@@ -90,7 +90,7 @@ def test_a_page_at_another_address_costs_one_read_a_day(
         site = site_settings.get("demo")
         plan = move_plan.of_list(site, [(f"{HOST}/old", NEW)])
         thread_moves.begin(site, plan, "a test", sample_threads.ADA, now=sample_threads.START)
-        thread_moves.finish()
+        thread_moves.finish(100)
     counts = []
     for origin in (HOME, HOME, None):
         with testing.meter(engine) as meter:

@@ -102,7 +102,7 @@ def _move_beside_writers(pages: dict[str, str], log: Path) -> None:
 
 
 def _move() -> None:
-    thread_moves.finish()
+    thread_moves.finish(100)
     begun = {move.what for move in move_journal.of_site("demo") if move.moved}
     for rule in RULES:
         if rule not in begun:

@@ -75,7 +75,7 @@ def test_another_process_finishes_a_merge_that_was_killed_at_any_commit(
         ):
             state = _trees()
             assert state in (before, after)
-            thread_moves.finish()
+            thread_moves.finish(100)
             assert _trees() == state
             counter_oracle.assert_counted()
             followers = thread_followers.count(records.ThreadName("demo", "b")).all

@@ -128,7 +128,7 @@ def test_a_new_thread_at_the_new_address_keeps_it(site: records.Site) -> None:
     with pytest.raises(errors.MoveRefused, match="not finished"):
         thread_moves.begin(site, by_list(("/a", "/c")), "a test", ADA, now=NOW)
     post(site, "b")
-    thread_moves.finish()
+    thread_moves.finish(100)
     assert move_journal.of_site("demo")[0].moved == 0
     assert thread_moves.run_to_end(begun).moved == 0
     assert [name for name, _ in shown("a", "b")] == ["localhost:8080/a", "localhost:8080/b"]

@@ -79,7 +79,7 @@ def test_another_process_finishes_a_move_that_was_killed_at_any_commit(
             states = {move.state for move in move_journal.of_site("demo")}
             begun = states & {move_journal.MoveState.RUNNING, move_journal.MoveState.UNDOING}
             assert begun or _shown() == {after if status == 0 else before}
-            thread_moves.finish()
+            thread_moves.finish(100)
             assert _shown() == {after if begun or status == 0 else before}
             assert all(sample_threads.listed(site, old) == [old] for old, _ in PAIRS)
         if status == 0:

@@ -146,7 +146,7 @@ def test_a_recount_finds_nothing_during_writes(
             for writer in writers:
                 writer.join(60)
         assert found == [[]] * 6
-        recategorize.finish(now=counter_drift.NOW)
+        recategorize.finish(now=counter_drift.NOW, steps=100)
         counter_drift.deliver()
         counter_oracle.assert_all_counted()
 

@@ -113,7 +113,7 @@ def test_no_one_is_told_and_the_comment_is_not_edited(
     comment = sample_threads.post(site, LINK)
     sample_votes.vote(comment, "v:1")
     sample_votes.count_waiting()
-    scheduler.settle_counters(LATER)
+    scheduler.continue_jobs(LATER, steps=20)
     age(comment.id)
     before, events, mails = record(comment), stored("Event"), stored("Message")
     upgrade()

@@ -24,10 +24,12 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree.lists import ordered_query, slugs
 from comments.tree.schemes import scheme_change
+from comments.upkeep import scheduler, wiring
 from comments.upkeep.integrity import repair
 from comments.upkeep.migrations import rescheming
 from comments.web.rendering import labels
 from tests.support import datastores
+from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import reader_processes, recursive_walk, sample_threads
 
@@ -179,6 +181,21 @@ def test_a_tombstone_appears_when_its_replies_come_back(decimal: records.Site) -
     assert_walk(DECIMAL)
 
 
+def test_the_counts_of_threads_follow_a_tombstone(decimal: records.Site) -> None:
+    posted = talk(decimal)
+    sample_threads.retract(posted["d"])
+    deliver()
+    for scheme in (sorthash.Scheme("0123456789", 2, 6), DECIMAL):
+        move(scheme)
+        deliver()
+        counter_oracle.assert_all_counted()
+
+
+def deliver() -> None:
+    events = counter_oracle.events()
+    scheduler.deliver(events, now=sample_threads.START, handlers=wiring.HANDLERS)
+
+
 def test_threads_of_older_releases_move_too(decimal: records.Site) -> None:
     talk(decimal)
     row = reads.get(comment_rows.thread_key(NAME))
@@ -272,8 +289,8 @@ def test_a_second_scheme_is_refused_while_a_job_runs(decimal: records.Site) -> N
         begin(sorthash.Scheme(levels=7))
     with pytest.raises(errors.NotFound):
         begin(sorthash.Scheme(), "nobody")
-    assert rescheming.finish() > 0
-    assert rescheming.finish() == 0
+    assert rescheming.finish(steps=20) > 0
+    assert rescheming.finish(steps=20) == 0
     assert begin(sorthash.Scheme(levels=7)).phase == "stamp"
 
 
@@ -380,7 +397,7 @@ def test_a_job_that_dies_at_any_commit_is_continued(
         reader.assert_current(NAME)
         reader_processes.Reader(datastore).assert_current(NAME)
         resumed = reader_processes.Reader(datastore)
-        resumed.do(rescheming.finish)
+        resumed.do(lambda: rescheming.finish(steps=20))
         # A process that died before its first commit has not begun the job.
         resumed.do(lambda scheme=scheme: move(scheme))  # type: ignore[misc]
         reader.assert_current(NAME)
