@@ -17,35 +17,8 @@ _REF = "#/components/schemas/{name}"
 _SITE: operations.Json = {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"}
 _COMMENT: operations.Json = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
 _PATH_SCHEMAS = {"site": _SITE, "id": _COMMENT}
-# Response headers by name. Every response of an operation has the headers that the operation lists,
-# plus those in `_ALWAYS`.
-_HEADERS: operations.Json = {
-    "ETag": {
-        "description": "The tag of this content, or the comment's revision for If-Match.",
-        "schema": {"type": "string", "pattern": '^"[!#-~]+"$'},
-    },
-    "Location": {
-        "description": "The path of the comment.",
-        "schema": {"type": "string", "pattern": "^/api/v1/comments/[a-z2-7]{26}$"},
-    },
-    "Idempotent-Replayed": {
-        "description": "Present if a comment was already posted with this key.",
-        "schema": {"type": "string", "enum": ["true"]},
-    },
-    "Link": {
-        "description": "The address of the next page, if there is one.",
-        "schema": {"type": "string", "pattern": '^<[^<>]+>; rel="next"$'},
-    },
-    "Retry-After": {
-        "description": "Seconds until a retry may succeed.",
-        "schema": {"type": "integer", "minimum": 1},
-    },
-    "WWW-Authenticate": {
-        "description": "The authentication scheme.",
-        "schema": {"type": "string", "pattern": "^Bearer "},
-    },
-}
-_ALWAYS = set(_HEADERS) - {"Idempotent-Replayed", "Link"}
+# Headers that not every response of an operation has.
+_OPTIONAL = {"Idempotent-Replayed", "Link"}
 _REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 
 blueprint = flask.Blueprint("description", __name__, url_prefix="/api/v1")
@@ -67,7 +40,7 @@ def document() -> bytes:
     """Return the document as JSON."""
     schemas = _schemas()
     paths: dict[str, operations.Json] = {}
-    for operation in operations.OPERATIONS:
+    for operation in operations.table().operations:
         paths.setdefault(operation.path, {})[operation.method] = _operation_object(operation)
     contents = {
         "openapi": "3.1.0",
@@ -87,9 +60,9 @@ def document() -> bytes:
 
 def _schemas() -> operations.Json:
     """Return the schemas of all request bodies and responses."""
-    bodies = (operation.body for operation in operations.OPERATIONS)
-    answers = (operation.answer for operation in operations.OPERATIONS)
-    others = (operation.or_answer for operation in operations.OPERATIONS)
+    bodies = (operation.body for operation in operations.table().operations)
+    answers = (operation.answer for operation in operations.table().operations)
+    others = (operation.or_answer for operation in operations.table().operations)
     kinds = [problems.Problem, *(kind for kind in (*bodies, *answers, *others) if kind)]
     return msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]
 
@@ -101,14 +74,14 @@ def _operation_object(operation: operations.Operation) -> operations.Json:
         "parameters": [
             *_path_parameters(operation),
             *_query_parameters(operation),
-            *operation.extra,
+            *(operations.table().parameters[name] for name in operation.extra),
         ],
         "responses": _responses(operation),
     }
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": _content(operation.body)}
-    if operation.security:
-        described["security"] = list(operation.security)
+    if operation.security != "none":
+        described["security"] = operations.SECURITY[operation.security]
     return described
 
 
@@ -124,7 +97,7 @@ def _query_parameters(operation: operations.Operation) -> list[operations.Json]:
     """Return a parameter for each field of a query type that the operation does not describe."""
     (_,), components = msgspec.json.schema_components([operation.query], ref_template=_REF)
     properties: operations.Json = components[operation.query.__name__]["properties"]
-    described = {parameter["name"] for parameter in operation.extra}
+    described = {operations.table().parameters[name]["name"] for name in operation.extra}
     return [
         {"name": name, "in": "query", "schema": _inline(schema, components)}
         for name, schema in properties.items()
@@ -157,7 +130,7 @@ def _responses(operation: operations.Operation) -> operations.Json:
         str(status): _response(operation.summary, operation.headers, content)
         for status in (operation.status, *operation.also)
     }
-    if operations.KNOWN in operation.extra:
+    if "known" in operation.extra:
         given["304"] = _response("Not modified: the client has this content", ("ETag",), {})
     return {**given, **refused}
 
@@ -168,7 +141,8 @@ def _response(
     response: operations.Json = {"description": description}
     if headers:
         response["headers"] = {
-            name: {**_HEADERS[name], "required": name in _ALWAYS} for name in headers
+            name: {**operations.table().headers[name], "required": name not in _OPTIONAL}
+            for name in headers
         }
     return {**response, "content": content} if content else response
 
