@@ -63,6 +63,8 @@ class Deferred(click.Command):
             command: click.Command = getattr(module, self.function)
         finally:
             sys.meta_path.remove(finder)
+        if isinstance(command, click.Group):
+            command.help = self.help
         return command
 
     def make_context(

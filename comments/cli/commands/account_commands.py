@@ -21,7 +21,7 @@ from comments.store.folder import server_address
 _HERE = "http://127.0.0.1:8080/"  # The default address of `flatthread serve`.
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
-account = console.Group("account", help="Manage accounts of owners and moderators.")
+account = console.Group("account")
 
 
 def _base_address(url: str) -> str:

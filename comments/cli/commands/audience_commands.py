@@ -14,6 +14,7 @@ from comments.tree.counters import audience_scan, statistics
 
 _NAME = "audience"  # The name of the audience that the options describe.
 _forms = click.Choice([form.value for form in tables.TableFormat])
+FORM = click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
 
 
 class _Source(click.ParamType[dict[str, object]]):
@@ -37,7 +38,7 @@ class _Source(click.ParamType[dict[str, object]]):
 @click.option("--file", type=click.File("rb"), help="Named audiences as JSON; - reads the input.")
 @click.option("--authors", "lists", is_flag=True, help="List the ids of the audience's authors.")
 @click.option("--cost", "only_says", is_flag=True, help="Only show what the scan would cost.")
-@click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
+@FORM
 def audience(
     site_id: str,
     every: tuple[dict[str, object], ...],

@@ -15,7 +15,7 @@ from comments.domain.text.shown_values import quantity
 from comments.notifications import double_opt_in, reader_follows
 from comments.transfer import personal_data
 
-author = console.Group("author", help="Export or erase an author's data.")
+author = console.Group("author")
 
 
 @author.command("export")

@@ -11,7 +11,7 @@ from comments.domain import records
 from comments.limits import budgets, usage
 from comments.sites import site_settings
 
-budget = console.Group("budget", help="Show and set a website's daily budget.")
+budget = console.Group("budget")
 _NAMES = records.Budget.__struct_fields__
 
 

@@ -16,9 +16,7 @@ from comments.domain.moderation import classifier_verdicts
 from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 
-classifier = console.Group(
-    "classifier", help="Manage the services that classify a site's comments."
-)
+classifier = console.Group("classifier")
 _ACTOR = records.Actor("cli", "the command line")
 
 _TERMS = (

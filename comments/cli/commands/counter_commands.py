@@ -8,19 +8,15 @@ import msgspec
 
 from comments import errors
 from comments.cli import console
+from comments.cli.commands import audience_commands
 from comments.domain.counters import declared_counters
 from comments.domain.text import tables
 from comments.domain.text.shown_values import quantity
 from comments.tree.counters import statistics
 from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
 
-counter = console.Group("counter", help="Declare counters of comments, and show their numbers.")
-_form = click.option(
-    "--format",
-    "form",
-    type=click.Choice([form.value for form in tables.TableFormat]),
-    default=tables.TableFormat.TABLE.value,
-)
+counter = console.Group("counter")
+_form = audience_commands.FORM
 _day = click.DateTime(["%Y-%m-%d"])
 
 

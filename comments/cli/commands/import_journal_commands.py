@@ -14,7 +14,7 @@ from comments.reading.compaction import due_threads
 from comments.transfer.importing import import_journal, import_undo
 from comments.upkeep import scheduler, wiring
 
-imports = console.Group("imports", help="List, show and undo imports.")
+imports = console.Group("imports")
 
 _TRIES = 20  # Attempts of a waiting command before it leaves the rest to a running server
 _PAUSE = 5.0  # Seconds between two attempts

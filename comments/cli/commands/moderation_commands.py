@@ -27,8 +27,8 @@ _POLICIES = [policy.value for policy in records.Policy]
 _SHOWN = 60  # Maximum number of characters of a text that a list shows.
 _LONGEST_BAN = 36_500  # In days; for a longer ban, omit --days.
 
-rule = console.Group("rule", help="Add, list, remove and test moderation rules.")
-moderate = console.Group("moderate", help="Moderate comments, authors and threads.")
+rule = console.Group("rule")
+moderate = console.Group("moderate")
 
 _reason = click.option("--reason", default="", help="Reason, for the audit log.")
 _CONDITIONS = (

@@ -14,9 +14,7 @@ from comments.events import audit_log
 from comments.notifications.staff import staff_mail
 from comments.sites import notice_recipients
 
-notification = console.Group(
-    "notification", help="Show and set who gets mail about a website's comments, and test mail."
-)
+notification = console.Group("notification")
 _CHOICES = click.Choice(["each", "held", "daily", "none"])
 
 

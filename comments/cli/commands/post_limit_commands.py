@@ -8,7 +8,7 @@ from comments.cli import console
 from comments.limits import post_limits as limits
 from comments.sites import site_settings, turnstile_settings
 
-post_limits = console.Group("post-limits", help="Show and set a website's limits for posts.")
+post_limits = console.Group("post-limits")
 _NAMES = tuple(limits.RANGES)
 
 

@@ -12,7 +12,7 @@ from comments.accounts.oidc import login_flow, oidc_client, providers
 from comments.cli import console
 from comments.events import message_sender
 
-provider = console.Group("provider", help="Manage OpenID Connect providers for signing in.")
+provider = console.Group("provider")
 _name = click.argument("name", metavar="NAME")
 _site = click.option("--site", "sites", multiple=True, help="For readers of this site.")
 _at_console = click.option("--desk", "at_desk", is_flag=True, help="For owners and moderators.")

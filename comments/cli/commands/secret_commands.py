@@ -11,7 +11,7 @@ from comments.domain.text.shown_values import quantity
 from comments.moderation.classifiers import registration
 from comments.upkeep.migrations import reencryption
 
-secret = console.Group("secret", help="Manage the secret for signatures and encryption.")
+secret = console.Group("secret")
 
 
 @secret.command("renew")

@@ -19,7 +19,7 @@ from comments.transfer.uploads import site_copy, upload_steps, upload_store
 from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
 
-site = console.Group("site", help="Add, list, change and delete websites.")
+site = console.Group("site")
 # The options of `site set` that change the site's own fields; the others change its `options`.
 _OF_SITE = (
     "title", "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds",

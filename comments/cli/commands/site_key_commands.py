@@ -15,9 +15,7 @@ from comments.cli import console
 if TYPE_CHECKING:
     from comments.events import audit_log
 
-site_key = console.Group(
-    "site-key", help="Manage the keys with which a site signs its readers' tokens."
-)
+site_key = console.Group("site-key")
 
 
 @site_key.command("add", console.SITE)

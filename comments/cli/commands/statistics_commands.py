@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -15,23 +15,34 @@ from comments.tree.counters import periods, statistics
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-stats = console.Group("stats", help="Show numbers of comments and distinct commenters.")
+stats = console.Group("stats")
 stats.add_command(audience_commands.audience)
-_forms = click.Choice([form.value for form in tables.TableFormat])
-_form = click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
+FORM = audience_commands.FORM
 _day = click.DateTime(["%Y-%m-%d"])
 
 
 def _print(
     kind: type[S], read: "Callable[[str], statistics.ReportPage[S]]", form: tables.TableFormat
 ) -> None:
-
     lines = list(statistics.whole(read))
     click.echo(tables.format_table(kind, lines, tables.TableFormat(form)))
 
 
+def _periodical(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for the first and the last day; the command gets a `period`."""
+
+    @click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
+    @click.option("--until", type=_day, help="Last day in UTC.")
+    @functools.wraps(command)
+    def run(*, since: datetime | None, until: datetime | None, **options: Any) -> None:
+        first, last = since.date() if since else date.min, until.date() if until else date.max
+        command(period=periods.Period(first, last), **options)
+
+    return run
+
+
 @stats.command("site", console.SITE)
-@_form
+@FORM
 def _site(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of a whole site."""
     line = statistics.site(console.site(site_id).id)
@@ -42,7 +53,7 @@ def _site(site_id: str, form: tables.TableFormat) -> None:
 @stats.command("categories", console.SITE)
 @click.option("--under", default="", metavar="CATEGORY", help="Only this and its subcategories.")
 @click.option("--author", default="", metavar="ID", help="Where this author has commented.")
-@_form
+@FORM
 def _by_category(site_id: str, under: str, author: str, form: tables.TableFormat) -> None:
     """Show the numbers of each category of a site.
 
@@ -65,7 +76,7 @@ def _by_category(site_id: str, under: str, author: str, form: tables.TableFormat
 @click.option("--all", "is_whole", is_flag=True, help="The site and each category.")
 @click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
 @click.option("--until", type=_day, help="Last day in UTC.")
-@_form
+@FORM
 def _by_day(
     site_id: str,
     category: str,
@@ -91,34 +102,14 @@ def _by_day(
 
 @stats.command("months", console.SITE)
 @click.option("--category", default="", help="Only this category.")
-@click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
-@click.option("--until", type=_day, help="Last day in UTC.")
-@_form
+@_periodical
+@FORM
 def _by_month(
-    site_id: str,
-    category: str,
-    since: datetime | None,
-    until: datetime | None,
-    form: tables.TableFormat,
+    site_id: str, category: str, period: "periods.Period", form: tables.TableFormat
 ) -> None:
     """Show the numbers of each month (UTC) that has comments."""
-    period = _period(since, until)
     months = periods.by_month(periods.days(console.site(site_id).id, period, category))
     _print(periods.PeriodNumbers, lambda _: statistics.ReportPage(tuple(months), None), form)
-
-
-def _periodical(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a report about a period."""
-    for option in (
-        _form,
-        click.option("--until", type=_day, help="Last day in UTC."),
-        click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31."),
-    ):
-        command = option(command)
-    return command
-
-
-_most = click.option("--limit", type=click.IntRange(1, 1_000), default=20, help="Lines to show.")
 
 
 def _add_ranking(subject: str) -> None:
@@ -127,15 +118,12 @@ def _add_ranking(subject: str) -> None:
 
     @stats.command(subject, console.SITE, summary=summary)
     @_periodical
-    @_most
+    @FORM
+    @click.option("--limit", type=click.IntRange(1, 1_000), default=20, help="Lines to show.")
     def _busiest(
-        site_id: str,
-        since: datetime | None,
-        until: datetime | None,
-        form: tables.TableFormat,
-        limit: int,
+        site_id: str, period: "periods.Period", form: tables.TableFormat, limit: int
     ) -> None:
-        busiest = periods.busiest(console.site(site_id).id, _period(since, until), limit=limit)
+        busiest = periods.busiest(console.site(site_id).id, period, limit=limit)
         kind, lines = (
             (periods.BusyPage, busiest.pages)
             if subject == "pages"
@@ -150,22 +138,17 @@ _add_ranking("people")
 
 @stats.command("hours", console.SITE)
 @_periodical
-def _by_hour(
-    site_id: str, since: datetime | None, until: datetime | None, form: tables.TableFormat
-) -> None:
+@FORM
+def _by_hour(site_id: str, period: "periods.Period", form: tables.TableFormat) -> None:
     """Show the number of comments in each hour of the day (UTC), by weekday."""
-    lines = periods.busiest(console.site(site_id).id, _period(since, until), limit=0).hours
+    lines = periods.busiest(console.site(site_id).id, period, limit=0).hours
     _print(periods.BusyHour, lambda _: statistics.ReportPage(lines, None), form)
-
-
-def _period(since: datetime | None, until: datetime | None) -> "periods.Period":
-    return periods.Period(since.date() if since else date.min, until.date() if until else date.max)
 
 
 @stats.command("commenters", console.SITE)
 @click.argument("thread", metavar="[THREAD]", required=False)
 @click.option("--category", default="", help="The authors in this category, not in a thread.")
-@_form
+@FORM
 def _commenters(site_id: str, thread: str | None, category: str, form: tables.TableFormat) -> None:
     """Show the ids of the authors in a thread, or in a category and its subcategories."""
     if (thread is None) == (not category):
@@ -180,7 +163,7 @@ def _commenters(site_id: str, thread: str | None, category: str, form: tables.Ta
 
 @stats.command("threads", console.SITE)
 @click.argument("author", metavar="AUTHOR")
-@_form
+@FORM
 def _threads(site_id: str, author: str, form: tables.TableFormat) -> None:
     """Show the threads in which an author has commented."""
     site = console.site(site_id).id

@@ -29,7 +29,7 @@ from comments.upkeep import scheduler
 
 Line = TypeVar("Line", bound=msgspec.Struct)
 
-thread = console.Group("thread", help="List, show, change, move and rebuild threads.")
+thread = console.Group("thread")
 for _command in move_commands.COMMANDS:
     thread.add_command(_command)
 _json = click.option("--json", "is_json", is_flag=True, help="Print JSON, with all stored values.")

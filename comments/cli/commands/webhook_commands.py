@@ -18,10 +18,8 @@ _TYPES = ("comment.posted", "comment.edited", "comment.retracted", "comment.held
 _FORMS = ("flatthread", "slack", "discord", "telegram")
 
 _hook = click.argument("name", metavar="WEBHOOK")
-webhook = console.Group(
-    "webhook", help="Manage webhooks, which notify a site's owner about comments."
-)
-delivery = console.Group("delivery", help="Show pending deliveries; retry or discard dead letters.")
+webhook = console.Group("webhook")
+delivery = console.Group("delivery")
 
 
 def _client() -> "safe_http.HttpClient":
