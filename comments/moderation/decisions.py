@@ -33,7 +33,8 @@ MOST_AT_ONCE = 100  # Maximum number of comments in one bulk decision.
 BY_MODERATOR = records.BY_MODERATOR
 EDIT = "edit"  # The verb of an edit in the audit log. It cannot be undone, because no text is kept.
 
-_STATUSES = {
+# The status that a verb gives a comment
+BECOMES = {
     Verb.APPROVE: Status.APPROVED,
     Verb.REJECT: Status.REJECTED,
     Verb.SPAM: Status.SPAM,
@@ -183,28 +184,16 @@ def undo(
     return _apply(undone.subject, verb, status_changes.Decision(act, now, check))
 
 
-def hide_all(
-    site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
+def decide_all(
+    site: str, author: str, verb: Verb, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[DecisionResult]:
-    """Hide the approved comments of an author and of all linked ids; `restore_all` restores them.
+    """Hide the approved comments of an author and of all linked ids, or restore the hidden ones.
 
-    One call hides at most `MOST_AT_ONCE` comments. If a call returns `MOST_AT_ONCE` results, repeat
-    it.
+    One call decides about at most `MOST_AT_ONCE` comments. If a call returns `MOST_AT_ONCE`
+    results, repeat it.
     """
-    ids = _by_author(site, author, Status.APPROVED)
-    return _decide_each(
-        ids, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason)
-    )
-
-
-def restore_all(
-    site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
-) -> list[DecisionResult]:
-    """Restore the hidden comments of an author and of all linked ids, `MOST_AT_ONCE` per call."""
-    ids = _by_author(site, author, Status.HIDDEN)
-    return _decide_each(
-        ids, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason)
-    )
+    ids = _by_author(site, author, Status.APPROVED if verb is Verb.HIDE else Status.HIDDEN)
+    return _decide_each(ids, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
 
 
 def own_comments(name: records.ThreadName, *authors: str) -> list[records.Comment]:
@@ -259,7 +248,7 @@ def _apply(comment_id: str, verb: Verb, decision: status_changes.Decision) -> re
         elif verb in _OPPOSITES:
             change = status_changes.pin(comment_id, decision, is_pinned=verb is Verb.PIN)
         else:
-            ruling = Ruling(_STATUSES[verb], BY_MODERATOR, decision.act.reason)
+            ruling = Ruling(BECOMES[verb], BY_MODERATOR, decision.act.reason)
             change = status_changes.judge(comment_id, ruling, decision)
         transactions.apply(*change.writes)
         if verb in {Verb.APPROVE, Verb.RESTORE} and change.comment.status is Status.APPROVED:

@@ -74,14 +74,17 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
         errors.Forbidden: the author is banned, or a rule refuses the text.
     """
     _check_open(thread, book, now)
-    standing = _Standing(text)
+    standing = functools.cache(lambda: _approved_count(text))
 
     def approved_count() -> int:
-        return standing.approved_count or int(is_known)
+        return standing() or int(is_known)
 
     def otherwise() -> Ruling:
-        policy, has_links = thread.policy or book.policy, _has_links(text, now)
-        ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved_count > 0)
+        ruling = _by_policy(
+            thread.policy or book.policy,
+            lambda: rules.count_links(_subject(text, now)) > 0,
+            lambda: is_known or standing() > 0,
+        )
         if doubt and ruling.status is Status.APPROVED:
             return doubt
         return _by_classifiers(book, text, ruling)
@@ -116,7 +119,7 @@ def of_edit(
             book, text, _by_policy(policy, lambda: has_new or spelt, lambda: True)
         )
 
-    first = _by_rules(book, text, lambda: _Standing(text).approved_count, 0, now)
+    first = _by_rules(book, text, lambda: _approved_count(text), 0, now)
     ruling = _first_ruling(first, otherwise)
     # A rule may now hold, for a different reason, a comment that was already held (`changes.edit`).
     is_held_anew = ruling.status is before.status is Status.PENDING
@@ -191,7 +194,7 @@ def _by_rules(
     repeats: int,
     now: datetime,
 ) -> Ruling:
-    ban = _ban(book, text, now) if book.bans else None
+    ban = book.ban_of(text.author.id, now) or book.strictest_ban(text.marks, now)
     if ban is not None and not ban.is_shadow:
         raise errors.Forbidden("author-banned")
     ruling = Ruling(Status.APPROVED)
@@ -204,10 +207,6 @@ def _by_rules(
         is_held = ruling.status is Status.PENDING
         return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
     return ruling
-
-
-def _ban(book: rulebook.Rulebook, text: ScreenedText, now: datetime) -> rulebook.Ban | None:
-    return book.ban_of(text.author.id, now) or book.strictest_ban(text.marks, now)
 
 
 def _by_policy(
@@ -240,10 +239,6 @@ def _check_open(thread: records.Thread, book: rulebook.Rulebook, now: datetime) 
         raise errors.Conflict("thread-closed")
 
 
-def _has_links(text: ScreenedText, now: datetime) -> Callable[[], bool]:
-    return lambda: rules.count_links(_subject(text, now)) > 0
-
-
 def _subject(
     text: ScreenedText, now: datetime, approved: Callable[[], int] = int, repeats: int = 0
 ) -> rules.RuleSubject:
@@ -259,16 +254,9 @@ def _subject(
     )
 
 
-class _Standing:
-    """An author's comment counts on a site, read at most once and only if needed."""
-
-    def __init__(self, text: ScreenedText) -> None:
-        self._text = text
-
-    @functools.cached_property
-    def approved_count(self) -> int:
-        """Return the number of the author's approved comments that have been counted."""
-        if not self._text.author.id:
-            return 0
-        row = reads.get(counter_rows.standing_key(self._text.site, self._text.author.id))
-        return counter_rows.numbers_of(row).get(APPROVED, 0)
+def _approved_count(text: ScreenedText) -> int:
+    """Read the number of the author's approved comments that have been counted."""
+    if not text.author.id:
+        return 0
+    row = reads.get(counter_rows.standing_key(text.site, text.author.id))
+    return counter_rows.numbers_of(row).get(APPROVED, 0)

@@ -129,10 +129,8 @@ def threads(
         errors.BadCursor: the cursor is invalid or belongs to a different listing.
     """
     review_queue.check_limit(limit)
-    label, where = (
-        cursors.label("docket-threads", site, category),
-        ThreadFilter(site, "", category).where,
-    )
+    label = cursors.label("docket-threads", site, category)
+    where = ThreadFilter(site, "", category).where
     if cursor is None:
         keys = _query_thread_ids(where, ("-created",), limit + 1)
     else:

@@ -185,26 +185,25 @@ class MailPlanner:
         request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
         link = self._mail.link("confirm", asked)
         things = double_opt_in.things(request)
-        question = compose.ConfirmationLinkMail(
-            event, request.email, site_settings.get(request.site).name, things, link
-        )
-        return compose.question(question, self._settings.mail_from, now=now)
+        name = site_settings.get(request.site).name
+        asks = compose.LinkMail(event, request.email, name, link, "confirm", things)
+        return compose.link_message(asks, self._settings.mail_from, now=now)
 
     def _login_message(self, event: str, asked: str) -> mime.MailMessage:
         now = self._clock()
         request = email_login.link_of(asked, secret=self._settings.secret, now=now)
         link = f"{self._settings.public_url}/sign-in#{asked}"
         name = site_settings.get(request.site).name
-        entry = compose.LoginLinkMail(event, request.address, name, link)
-        return compose.entry(entry, self._settings.mail_from, now=now)
+        entry = compose.LinkMail(event, request.address, name, link, "sign-in")
+        return compose.link_message(entry, self._settings.mail_from, now=now)
 
     def _invitation_message(self, event: str, sealed: str) -> mime.MailMessage:
         now, url = self._clock(), self._settings.public_url
         mailed = invitations.open_mailed(sealed, secret=self._settings.secret, now=now)
         link = invitations.link(url, "admin/welcome", mailed.token)
         host = urlsplit(url).hostname or ""
-        entry = compose.LoginLinkMail(event, mailed.address, host, link, about="invitation")
-        return compose.entry(entry, self._settings.mail_from, now=now)
+        entry = compose.LinkMail(event, mailed.address, host, link, "invitation")
+        return compose.link_message(entry, self._settings.mail_from, now=now)
 
     def _account_message(self, event: str, job: mail_jobs.AccountMail) -> mime.MailMessage:
         account, now, secret = accounts.get(job.account), self._clock(), self._settings.secret

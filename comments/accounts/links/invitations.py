@@ -322,11 +322,8 @@ def reset_password(
         errors.BadInput: the password is not allowed, or the authenticator's code is wrong.
         errors.TooMany: there were too many attempts.
     """
-    attempt, fresh, made = (
-        one_time_links.new_token(),
-        accounts.new_epoch(),
-        one_time_links.new_token(),
-    )
+    attempt, made = one_time_links.new_token(), one_time_links.new_token()
+    fresh = accounts.new_epoch()
     secret, now = cause.secret, cause.now
     row, _, _ = _reset_writes(token, attempt, secret, now)
     known = accounts.record(row)

@@ -174,10 +174,8 @@ class OidcClient:
         self, code: str, verifier: str, about: _About, *, secret: str, now: datetime
     ) -> Mapping[str, object]:
         """Exchange the authorization code for tokens."""
-        client, opened = (
-            self._provider.client,
-            providers.client_secret(self._provider, secret, now=now),
-        )
+        client = self._provider.client
+        opened = providers.client_secret(self._provider, secret, now=now)
         headers = {**_JSON, "Content-Type": "application/x-www-form-urlencoded"}
         form = {
             "grant_type": "authorization_code",

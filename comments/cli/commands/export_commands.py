@@ -71,10 +71,8 @@ def export(
     if target.is_dir():
         path = target / export_folder.file_name(site_id, extension, run.now)
     summary = run.write(lambda: export_file.create(path))
-    comments, threads = (
-        quantity(summary.comments, "comment"),
-        quantity(summary.threads, "thread"),
-    )
+    comments = quantity(summary.comments, "comment")
+    threads = quantity(summary.threads, "thread")
     click.echo(f"Exported {comments} in {threads} to {path}.")
     if keep is not None:
         for old_path in export_folder.remove_old(target, site_id, extension, keep):

@@ -4,6 +4,7 @@ An operator who can run commands has all permissions. In the audit log, the acto
 line".
 """
 
+import functools
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
@@ -217,7 +218,8 @@ def _ban(
         is_shadow=is_shadow, reason=reason,
     )  # fmt: skip
     click.echo(f"Banned {who}. {console.applies()}")
-    while hides and (done := decisions.hide_all(site, who, ACTOR, now=now, reason=reason)):
+    hide = functools.partial(decisions.decide_all, site, who, records.Verb.HIDE, ACTOR, now=now)
+    while hides and (done := hide(reason=reason)):
         _report_outcomes(done)
 
 
@@ -231,7 +233,8 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
     who = decisions.author_id(site, author)
     policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
     click.echo(f"Removed the ban of {who}.")
-    while restores and (done := decisions.restore_all(site, who, ACTOR, now=now, reason=reason)):
+    restore = functools.partial(decisions.decide_all, site, who, records.Verb.RESTORE, ACTOR)
+    while restores and (done := restore(now=now, reason=reason)):
         _report_outcomes(done)
 
 

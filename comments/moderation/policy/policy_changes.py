@@ -215,7 +215,7 @@ def undo(
 ) -> records.Audit:
     """Undo the change to a policy, ban or thread in an audit log entry, and return the entry.
 
-    Comments that were hidden together with a ban stay hidden; `decisions.restore_all` restores
+    Comments that were hidden together with a ban stay hidden; `decisions.decide_all` restores
     them.
 
     Raises:

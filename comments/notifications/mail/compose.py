@@ -91,34 +91,20 @@ class Notice:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ConfirmationLinkMail:
-    """A message that asks an address's owner whether they want mail.
+class LinkMail:
+    """A message with a link for the owner of an address.
 
-    `link` opens a page with a button.
-
-    `things` describes in the service's own words what the subscription is about. The message
-    contains no text that a stranger wrote.
-    """
-
-    event: str
-    recipient: str
-    site_name: str
-    things: Sequence[str]
-    link: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class LoginLinkMail:
-    """A message with a link that lets the owner of an address sign in to a site.
-
-    With the invitation's texts, the link accepts an invitation, and `site_name` is the service.
+    `about` says what the link is for: to confirm a subscription, to sign in to a site, or to accept
+    an invitation; `site_name` is then the service. `things` describes, in the service's own words,
+    what the subscription is about. The message contains no text that a stranger wrote.
     """
 
     event: str
     recipient: str
     site_name: str
     link: str
-    about: Literal["sign-in", "invitation"] = "sign-in"
+    about: Literal["confirm", "sign-in", "invitation"]
+    things: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -175,42 +161,25 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
     return assemble(notice, sender, parts, more, now=now)
 
 
-def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
-    """Return the mail that asks an address's owner for confirmation.
+def link_message(asked: LinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
+    """Return the mail that contains a link.
 
     Raises:
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
     check_link("link", asked.link)
-    things = "".join(f"- {thing}\n" for thing in asked.things)
-    items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
-    opening = t("mail.confirm-opening", site=asked.site_name)
-    parts = Parts(
-        t("mail.confirm-subject", site=asked.site_name),
-        f"{opening}\n\n{things}\n{t('mail.confirm-instruction')}\n{asked.link}\n\n"
-        f"{t('mail.confirm-closing')}\n",
-        f"<!doctype html>\n<p>{html.escape(opening)}</p>\n<ul>{items}</ul>\n"
-        f"<p>{anchor(asked.link, t('mail.confirm-button'))}</p>\n"
-        f"<p>{html.escape(t('mail.confirm-term'))}</p>\n<p>{html.escape(t('mail.confirm-closing'))}</p>\n",
+    subject, opening, instruction, button, term, closing = (
+        t(f"mail.{asked.about}-{part}", site=asked.site_name)
+        for part in ("subject", "opening", "instruction", "button", "term", "closing")
     )
-    return assemble(asked, sender, parts, now=now)
-
-
-def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
-    """Return the mail that contains a link to sign in or to accept an invitation.
-
-    Raises:
-        errors.BadInput: the recipient is not one plain address, or the link is not a web address.
-    """
-    check_link("link", asked.link)
-    texts = f"mail.{asked.about}"
-    opening = t(f"{texts}-opening", site=asked.site_name)
+    things = "".join(f"- {thing}\n" for thing in asked.things) + ("\n" if asked.things else "")
+    items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
+    rich = [paragraph(opening), *([f"<ul>{items}</ul>"] if items else [])]
+    rich += [f"<p>{anchor(asked.link, button)}</p>", paragraph(term), paragraph(closing)]
     parts = Parts(
-        t(f"{texts}-subject", site=asked.site_name),
-        f"{opening}\n\n{t(f'{texts}-instruction')}\n{asked.link}\n\n{t(f'{texts}-closing')}\n",
-        f"<!doctype html>\n<p>{html.escape(opening)}</p>\n"
-        f"<p>{anchor(asked.link, t(f'{texts}-button'))}</p>\n"
-        f"<p>{html.escape(t(f'{texts}-term'))}</p>\n<p>{html.escape(t(f'{texts}-closing'))}</p>\n",
+        subject,
+        f"{opening}\n\n{things}{instruction}\n{asked.link}\n\n{closing}\n",
+        "\n".join(("<!doctype html>", *rich, "")),
     )
     return assemble(asked, sender, parts, now=now)
 

@@ -29,14 +29,7 @@ from comments.web.rendering import labels
 _CHOICE = re.compile(r"c\.([a-z2-7]{26})")
 _REVISION = re.compile(r"[1-9][0-9]{0,8}")
 _JSON = "application/json"
-BECOMES = {
-    Verb.APPROVE: Status.APPROVED,
-    Verb.REJECT: Status.REJECTED,
-    Verb.SPAM: Status.SPAM,
-    Verb.HIDE: Status.HIDDEN,
-    Verb.HOLD: Status.PENDING,
-}
-_UNDONE_BY = dict.fromkeys(BECOMES, Verb.RESTORE) | {
+_UNDONE_BY = dict.fromkeys(decisions.BECOMES, Verb.RESTORE) | {
     Verb.PIN: Verb.UNPIN,
     Verb.UNPIN: Verb.PIN,
 }
@@ -109,7 +102,7 @@ def verbs_of(case: records.Case) -> list[Verb]:
         pin = Verb.UNPIN if comment.pinned else Verb.PIN
         return [Verb.HIDE, Verb.REJECT, Verb.SPAM, Verb.HOLD, pin]
     others = [Verb.APPROVE, Verb.REJECT, Verb.SPAM]
-    verbs = [verb for verb in others if BECOMES[verb] is not comment.status]
+    verbs = [verb for verb in others if decisions.BECOMES[verb] is not comment.status]
     return [*verbs, Verb.RESTORE] if case.stood else verbs
 
 
@@ -214,7 +207,7 @@ def _decide_one(
 def _is_already(verb: Verb, comment: records.Comment) -> bool:
     if verb in _PINS:
         return comment.pinned is _PINS[verb]
-    return BECOMES.get(verb) is comment.status
+    return decisions.BECOMES.get(verb) is comment.status
 
 
 def _refusal(error: errors.CodedError) -> str:

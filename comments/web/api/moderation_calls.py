@@ -106,10 +106,7 @@ def report_comment(comment_id: str) -> flask.Response:
     """
     query_strings.read(parameters.NoQuery)
     request: SiteRequest = flask.g.asked
-    speaker, sent = (
-        api_callers.optional_caller(request.site),
-        json_bodies.read(NewReport),
-    )
+    speaker, sent = api_callers.optional_caller(request.site), json_bodies.read(NewReport)
     author = speaker.id if speaker else file_report.newcomer_id(sent.proof, request)
     file_report.report(comment_id, sent.reason, request, author=author)
     return responses.fresh(Reported(), 202)

@@ -59,16 +59,36 @@ def test_a_ban_may_hide_earlier_comments_and_its_undo_shows_them_again(site: rec
     spam = rows[0]
     decisions.decide("demo", spam.id, Verb.SPAM, moderated_site.ADA, now=moderated_site.NOW)
     moderated_site.post(site, "another's", "bob", thread="t0")
-    assert len(decisions.hide_all("demo", "g:ann", moderated_site.ADA, now=moderated_site.NOW)) == 4
+    assert (
+        len(
+            decisions.decide_all(
+                "demo", "g:ann", Verb.HIDE, moderated_site.ADA, now=moderated_site.NOW
+            )
+        )
+        == 4
+    )
     assert sample_threads.listed(site, "t0") == ["another's"]
     assert sample_threads.listed(site, "t1") == []
     assert (
-        len(decisions.restore_all("demo", "g:ann", moderated_site.ADA, now=moderated_site.NOW)) == 4
+        len(
+            decisions.decide_all(
+                "demo", "g:ann", Verb.RESTORE, moderated_site.ADA, now=moderated_site.NOW
+            )
+        )
+        == 4
     )
     assert sample_threads.listed(site, "t1") == ["1", "3"]
     assert moderated_site.case(spam).comment.status is Status.SPAM
-    assert decisions.hide_all("demo", "", moderated_site.ADA, now=moderated_site.NOW) == []
-    assert decisions.hide_all("other", "g:ann", moderated_site.ADA, now=moderated_site.NOW) == []
+    assert (
+        decisions.decide_all("demo", "", Verb.HIDE, moderated_site.ADA, now=moderated_site.NOW)
+        == []
+    )
+    assert (
+        decisions.decide_all(
+            "other", "g:ann", Verb.HIDE, moderated_site.ADA, now=moderated_site.NOW
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ PYTHON = (
 )
 # The first parts of keys that are built at run time, with the possible second parts.
 DYNAMIC = {
+    "mail.confirm-": "a mail with a link (compose.py)",
     "mail.sign-in-": "a mail with a link (compose.py)",
     "mail.invitation-": "a mail with a link (compose.py)",
     "reasons.": "a condition of a rule, a policy, or reports (reasons.py, decisionbox.js)",

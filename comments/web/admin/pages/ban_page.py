@@ -1,10 +1,12 @@
 """The forms on an author's page that ban the author, or link the author with others."""
 
+import functools
 from collections.abc import Callable
 from datetime import timedelta
 
 import flask
 
+from comments.domain.records import Verb
 from comments.moderation import bans, decisions
 from comments.moderation.policy import author_links, policy_changes
 from comments.web.admin import site_visit
@@ -33,13 +35,14 @@ def settle(visit: site_visit.Visit, sent: people_forms.BanForm) -> flask.Respons
             secret=site_visit.settings().secret, now=visit.now, is_shadow=bool(sent.shadow),
             until=visit.now + timedelta(days=days) if sent.days else None, reason=sent.reason,
         )  # fmt: skip
-        step = decisions.hide_all
+        verb = Verb.HIDE
     else:
         if sent.act == "unban":
             policy_changes.unban(site, author, actor, now=visit.now, reason=sent.reason)
-        step = decisions.restore_all
+        verb = Verb.RESTORE
     if sent.hide or sent.act == "restore":
-        _run_rounds(lambda: step(site, author, actor, now=visit.now, reason=sent.reason))
+        decide = functools.partial(decisions.decide_all, site, author, verb, actor, now=visit.now)
+        _run_rounds(functools.partial(decide, reason=sent.reason))
     return site_visit.redirect_with_notice(
         visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act]
     )

@@ -6,8 +6,8 @@ import flask
 import msgspec
 
 from comments.domain.records import Status, Verb
-from comments.moderation import bulk_decisions, review_queue
-from comments.web.admin import comment_queries, decision_forms, site_visit
+from comments.moderation import bulk_decisions, decisions, review_queue
+from comments.web.admin import comment_queries, site_visit
 from comments.web.http import responses
 from comments.web.http.decode import forms
 from comments.web.sign_in import signed_in
@@ -75,6 +75,6 @@ def _verbs(statuses: Sequence[Status]) -> list[Verb]:
     """Return the decisions that can change a comment of these statuses."""
     return [
         verb for verb in bulk_decisions.VERBS
-        if statuses != (decision_forms.BECOMES[verb],)
+        if statuses != (decisions.BECOMES[verb],)
         and (verb is not Verb.HIDE or Status.APPROVED in statuses)
     ]  # fmt: skip
