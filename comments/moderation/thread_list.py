@@ -1,8 +1,8 @@
 """List a site's threads, and one thread with comments of every status.
 
-A site's threads are listed by activity and words, by creation, or by their numbers of comments, in
-the first two cases also those of a category. Readers may see the list of a category by creation: a
-category comes from an approved comment or from a moderator (`naming`). The cursors of a page are
+A site's threads, or those of a category, are listed by activity, also with words, by creation, or
+by their numbers of comments. Readers may see the list of a category by creation: a category comes
+from an approved comment or from a moderator (`naming`). The cursors of a page are
 those of `review_queue`. A thread with a new comment moves to the front of the list by activity, so
 later pages do not list it. The list by activity contains a thread of an older release only after an
 upgrade has stored the thread's activity.
@@ -105,12 +105,15 @@ def active_threads(
     )
 
 
-def busiest_threads(site: str) -> Threads:
+def busiest_threads(site: str, category: str = "") -> Threads:
     """Return the threads with the most approved comments, up to `MOST_RANKED`, in order.
 
-    Count with one read for each of the at most 64 rows of each month that has comments.
+    Count with one read for each of the at most 64 rows of each month that has comments. A category
+    costs one more read for each 300 of its threads.
     """
-    rows = _read_threads(periods.top_pages(site, limit=MOST_RANKED))
+    where = ThreadFilter(site, "", category).where
+    among = set(_query_thread_ids(where, ("-active",))) if category else None
+    rows = _read_threads(periods.top_pages(site, among, limit=MOST_RANKED))
     return Threads(tuple(thread for thread in rows if thread is not None), None)
 
 
@@ -214,7 +217,7 @@ def _query_threads(where: _Where, limit: int) -> list[review_queue.Position]:
     ]
 
 
-def _query_thread_ids(where: _Where, order: tuple[str, ...], limit: int) -> list[str]:
+def _query_thread_ids(where: _Where, order: tuple[str, ...], limit: int | None = None) -> list[str]:
     query = reads.Query("Thread", where=where, order=order, limit=limit, keys_only=True)
     return [review_queue.name_of(message) for message in reads.fetch(query)]
 

@@ -11,7 +11,7 @@ only.
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -168,13 +168,17 @@ def busiest(site: str, period: Period, *, limit: int) -> Busiest:
     )
 
 
-def top_pages(site: str, *, limit: int) -> list[str]:
-    """Return the key names of the threads with the most approved comments of all time, in order."""
+def top_pages(site: str, among: Container[str] | None = None, *, limit: int) -> list[str]:
+    """Return the key names of the threads with the most approved comments of all time, in order.
+
+    With `among`, rank only threads with these key names.
+    """
     pages: Counter[str] = Counter()
     for _, name, number in _of_months(site, Period(date.min, date.max)):
-        if name[0] == counting.PAGE:
-            pages[name[3:]] += number
-    return [f"{site}{rest}" for rest, _ in _top(pages, limit)]
+        page = f"{site}{name[3:]}"
+        if name[0] == counting.PAGE and (among is None or page in among):
+            pages[page] += number
+    return [page for page, _ in _top(pages, limit)]
 
 
 def _sums(lines: Sequence[StatisticsEntry]) -> dict[str, Any]:

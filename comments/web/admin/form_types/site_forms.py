@@ -13,13 +13,17 @@ from comments.web.http.decode.parameters import Typed
 class ThreadsQuery(form_fields.CursorQuery, frozen=True):
     """The threads whose title or address contains a text, and that are in a category.
 
-    An empty value does not filter. With the order "comments", the threads with the most comments,
-    without a filter.
+    An empty value does not filter. A search by text always lists in the order "activity".
     """
 
     q: form_fields.Words = ""
     category: Typed = ""
     order: Literal["activity", "comments"] = "activity"
+
+    @property
+    def shown_order(self) -> str:
+        """The order in which the threads are listed."""
+        return "activity" if self.q else self.order
 
 
 class AuditLogQuery(form_fields.CursorQuery, frozen=True):

@@ -20,15 +20,14 @@ blueprint = site_visit.blueprint("threads")
 @blueprint.page("/threads", site_forms.ThreadsQuery)
 def index(visit: site_visit.Visit, query: site_forms.ThreadsQuery) -> flask.Response:
     """List the threads with their counts: those with the newest comments first, or the most."""
-    if query.order == "comments":
-        page = thread_list.busiest_threads(visit.site.id)
+    wanted = thread_list.ThreadFilter(
+        visit.site.id, query.q.strip(), categories.canonical_term(query.category)
+    )
+    if query.shown_order == "comments":
+        page = thread_list.busiest_threads(wanted.site, wanted.category)
     else:
         page = thread_list.active_threads(
-            thread_list.ThreadFilter(
-                visit.site.id, query.q.strip(), categories.canonical_term(query.category)
-            ),
-            cursor=query.start,
-            secret=site_visit.settings().secret,
+            wanted, cursor=query.start, secret=site_visit.settings().secret
         )
     numbers = totals.of_threads([thread.name for thread in page.threads])
     return site_visit.page(

@@ -334,10 +334,12 @@ def test_an_author_and_a_thread_show_all_comments_of_any_status(
 
 
 def test_pages_are_sorted_by_newest_comments_or_by_most(desk: Desk, site: records.Site) -> None:
+    site = sample_threads.filing(site, "sport/golf", "news")
     for thread, count in (("once", 1), ("often", 3), ("twice", 2)):
+        filed = ["news" if thread == "often" else "sport/golf"]
         for number in range(count):
             at = sample_threads.START + timedelta(minutes=number)
-            sample_threads.post(site, f"{thread} {number}", thread=thread, now=at)
+            sample_threads.post(site, f"{thread} {number}", thread=thread, now=at, categories=filed)
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     dispatcher.deliver(events, now=sample_threads.START, handlers=wiring.HANDLERS)
     names = r"<bdi>(once|often|twice)</bdi>"
@@ -346,6 +348,9 @@ def test_pages_are_sorted_by_newest_comments_or_by_most(desk: Desk, site: record
     assert re.findall(names, desk.page("/threads"))[0] == "once"
     ranked = re.findall(names, desk.page("/threads?order=comments"))
     assert ranked == ["often", "twice", "once"]
+    ranked = re.findall(names, desk.page("/threads?order=comments&category=sport"))
+    assert ranked == ["twice", "once"]
+    assert re.findall(names, desk.page("/threads?order=comments&q=once")) == ["once"]
     assert desk.client.get(f"{DESK}/threads?order=size").status_code == 400
 
 

@@ -161,6 +161,7 @@ TRY = {
         ("threads", 0, PAGE),
         ("threads", 2, PAGE),
         ("threads?order=comments", 0, 700),
+        ("threads?order=comments&category=category+1", 0, 700),
         ("thread?thread=page", 0, PAGE),
         ("thread?thread=page", 3, PAGE),
         ("moves?comment={newest}", 0, 10),
