@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks import (
     audiences,
+    categories,
     engine,
     fanout,
     imports,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "endurance": endurance.bars,
     "fanout": fanout.bars,
     "audiences": audiences.bars,
+    "categories": categories.bars,
     "imports": imports.bars,
     "lists": lists.bars,
     "widget": widget_loading.bars,
