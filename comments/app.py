@@ -4,6 +4,7 @@ Every request, including its error handlers, runs inside `store.context()`. The 
 the whole application, so it is always exited, even if a request fails.
 """
 
+import contextlib
 import functools
 import itertools
 import logging
@@ -20,14 +21,14 @@ import flask
 import werkzeug.test
 
 import flatthread
-from comments import config
+from comments import config, errors
 from comments.accounts.links import first_owner, invitations
 from comments.cli import command_table
 from comments.domain import records
 from comments.events import backlog
 from comments.limits import usage
 from comments.reading.materialized import directories
-from comments.sites import site_aliases
+from comments.sites import site_aliases, site_settings
 from comments.store import connection
 from comments.store.folder import server_address
 from comments.upkeep import background_worker, cloud_tasks, wiring
@@ -125,6 +126,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     for blueprint in _BLUEPRINTS:
         app.register_blueprint(blueprint)
     app.register_error_handler(Exception, problems.answer)
+    app.after_request(_answer_from_one_state)  # Runs last, with the headers of the other hooks.
     app.after_request(security_headers.add)
     app.url_value_preprocessor(_resolve_alias)
     served = _inside(store, response_cache.Replays(app.wsgi_app))
@@ -137,6 +139,21 @@ def _resolve_alias(_endpoint: str | None, values: dict[str, Any] | None) -> None
     """Replace an alias in a request's path, so that all views get stored ids."""
     if values and "site_id" in values:
         values["site_id"] = site_aliases.canonical_id(values["site_id"])
+
+
+def _answer_from_one_state(response: flask.Response) -> flask.Response:
+    """Answer again if threads of the site have moved since the request's id was translated.
+
+    Otherwise, a reader could see another thread at the address of a merge that was undone in
+    between. The check reads nothing if the store tells versions; other stores check old ids only.
+    """
+    site: records.Site | None = flask.g.pop("translated_for", None)
+    was_led = flask.g.pop("led_to", None) is not None
+    if site is not None and (was_led or connection.current().tells_versions):
+        with contextlib.suppress(errors.FlatthreadError):
+            if site_settings.current(site.id).moves != site.moves:
+                return flask.current_app.full_dispatch_request()
+    return response
 
 
 def public_url(app: flask.Flask) -> str:

@@ -304,6 +304,7 @@ def count_comments(site_id: str) -> flask.Response:
     named += [_thread_id(page_id, link) for link in asked.pages]
     known = [thread for thread in named if thread is not None]
     threads = thread_aliases.stored_ids(site, known)
+    flask.g.translated_for = site
 
     def of_all(numbers: Sequence[int]) -> list[int | None]:
         left = iter(numbers)

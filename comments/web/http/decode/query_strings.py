@@ -59,6 +59,8 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     asked = thread_parameters.thread(raw, site)
     stored = thread_aliases.stored_id(site, asked)
     flask.g.asked_thread = asked
+    if flask.request.method in {"GET", "HEAD"}:
+        flask.g.translated_for = site
     if stored != asked:
         flask.g.led_to = stored
         name = records.ThreadName(site.id, asked)
