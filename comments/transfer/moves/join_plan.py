@@ -124,7 +124,7 @@ def _plan(site: records.Site, source: str, given: str, comment: str, most: int |
         new=new.alias or target,
         comment=comment,
         is_new=divided.is_new,
-        url=move_plan.page_url(site, given, target) if divided.is_new else new.url,
+        url=move_plan.page_url(site, given, target, "target") if divided.is_new else new.url,
         comments=len(divided.moved),
         kept=total - len(divided.moved),
         renamed=transplant.count_renamed(divided.trees),

@@ -103,7 +103,7 @@ def of_list(site: records.Site, pairs: Sequence[tuple[str, str]]) -> Plan:
                 message = f"{old!r} and {wanted[stored][0]!r} are the same thread."
                 raise errors.MoveRefused(message, fields[0])
             target = _id(site, new, fields[1])
-            wanted[stored] = (old, target, page_url(site, new, target))
+            wanted[stored] = (old, target, page_url(site, new, target, fields[1]))
     moves, missing = [], []
     for some in _parts(list(wanted.items())):
         keys = [comment_rows.thread_key(records.ThreadName(site.id, name)) for name, _ in some]
@@ -203,15 +203,27 @@ def stored_id(site: records.Site, given: str, field: str) -> str:
 def _id(site: records.Site, given: str, field: str) -> str:
     """Return the canonical id that an address or id names."""
     try:
-        if given.startswith("/") or "://" in given:
+        if _is_address(given):
             return thread_ids.page_id(given, site)
         return thread_ids.canonical_id(given)
     except errors.BadInput as error:
         raise errors.MoveRefused(f"{given!r}: {error_texts.sentence(error)}", field) from error
 
 
-def page_url(site: records.Site, given: str, thread: str) -> str:
-    """Return the address of a thread's new page, or "" if it is not on the site."""
+def _is_address(given: str) -> bool:
+    return given.startswith("/") or "://" in given
+
+
+def page_url(site: records.Site, given: str, thread: str, field: str = "new") -> str:
+    """Return the address of a thread's new page, or "" if it is not on the site.
+
+    Raises:
+        errors.MoveRefused: the caller's `field` contains words, and not an address or id.
+    """
+    if not _is_address(given) and len(given.split()) > 1:
+        raise errors.MoveRefused(
+            f"{given!r} is not the address of a page. Begin an address with https:// or /.", field
+        )
     address = thread_ids.absolute(given, site.origins)
     if "://" in address and (known := thread_info.address(address, site)):
         return thread_ids.page_url(known, thread, site)

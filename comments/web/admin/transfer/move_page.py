@@ -5,12 +5,15 @@ with a preview. The preview contains the number of threads or comments to move; 
 changes before the owner confirms it, the owner gets a new preview.
 """
 
+import functools
 from datetime import UTC, datetime
 
 import flask
 
 from comments import errors
 from comments.domain import records
+from comments.moderation import review_queue
+from comments.store.models import comment_rows
 from comments.transfer.checking import page_mapping
 from comments.transfer.moves import (
     declared_moves,
@@ -44,6 +47,8 @@ def move(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
     if sent.way in {"merge", "split"}:
         return _join(visit, sent)
     plan, what = _plan(visit.site, sent)
+    if sent.way == "page" and plan.missing:
+        raise errors.MoveRefused(f"There is no thread {plan.missing[0]}.", "old")
     if not plan.moves or sent.planned != str(len(plan.moves)):
         return _page(visit, sent=sent, plan=plan)
     thread_moves.begin(visit.site, plan, what, visit.account.actor, now=visit.now)
@@ -120,12 +125,21 @@ def _page(
         sent=sent,
         plan=plan,
         join=join,
+        find=functools.partial(_find, site),
         most=_SHOWN,
         proposals=[move for move in proposals if move not in answers],
         answers=answers,
         moves=move_journal.of_site(site.id),
         days=move_journal.TERM.days,
     )
+
+
+def _find(site: records.Site, comment: str) -> records.Comment | None:
+    """Return the comment that a split names, if it is a comment of the site."""
+    case = (
+        review_queue.cases([comment]).get(comment) if comment_rows.is_comment_id(comment) else None
+    )
+    return case.comment if case is not None and case.comment.site == site.id else None
 
 
 blueprint.show_again(show)

@@ -86,6 +86,29 @@ def test_a_preview_names_what_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch)
     assert "0 other pages of the site stay where they are." in page
 
 
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"way": "page", "old": "no address", "new": "other"}, "old"),
+        ({"way": "page", "old": "own", "new": "no address"}, "new"),
+        ({"way": "pages", "old": "no address", "new": "/new"}, "old"),
+        ({"way": "merge", "source": "own", "target": "no address"}, "merge-target"),
+        ({"way": "split", "comment": "FIRST", "target": "no address"}, "split-target"),
+        ({"way": "split", "comment": "no comment", "target": "/new"}, "comment"),
+    ],
+)
+@pytest.mark.parametrize("origins", [[], ["https://blog.example"]])
+def test_what_is_no_address_is_refused_at_its_field(
+    desk: Desk, site: records.Site, origins: list[str], form: dict[str, str], field: str
+) -> None:
+    first = sample_threads.post(site, "d", thread="own")
+    sample_threads.post(site, "e", thread="own")
+    site_settings.change("demo", origins=origins)
+    sent = {name: value.replace("FIRST", first.id) for name, value in form.items()}
+    assert f'id="{field}-problem"' in desk.settle("/moves", status=409, **sent)
+    assert _states() == []
+
+
 def test_a_site_that_changed_since_the_preview_is_previewed_again(
     desk: Desk, site: records.Site
 ) -> None:
@@ -143,11 +166,13 @@ def test_a_discussion_moves_from_the_page_of_its_comment(desk: Desk, site: recor
     sample_threads.post(site, "e", first.id, thread=f"{HOST}/blog/a")
     assert f"/moves?comment={first.id}" in desk.page(f"/comments/{first.id}")
     pages = [desk.page(f"/moves?comment={first.id}")]
-    assert f'name="comment" value="{first.id}"' in pages[0]
+    assert f'type="hidden" name="comment" value="{first.id}"' in pages[0]
+    assert re.search(rf'{first.id}"><bdi>author of d</bdi></a> · .*<span dir="auto">d<', pages[0])
     form = {"way": "split", "comment": first.id, "target": "/new"}
     pages.append(desk.settle("/moves", status=200, planned="1", **form))
     assert "has changed since the last preview" in pages[1]
     assert "Preview: 2 comments move" in pages[1]
+    assert pages[1].count("author of d") == 2  # In the preview and in the form
     assert _states() == []
     desk.settle("/moves", status=303, planned="2", **form)
     assert sample_threads.listed(site_settings.get("demo"), f"{HOST}/new") == ["d", "e"]
