@@ -11,6 +11,11 @@ from pathlib import Path
 import flask
 import pytest
 
+from comments.domain import records
+from comments.sites import site_settings
+from comments.threads import thread_aliases
+from comments.transfer.moves import move_journal
+from comments.tree.lists import ordered_query
 from comments.upkeep import scheduler
 from tests.support import optional_tools, shown_numbers
 from tests.support.histories import mixed_day
@@ -61,19 +66,45 @@ def test_numbers_of_the_same_thing_are_equal_everywhere(
     assert len(day.done) == len(mixed_day.STEPS), day.done
     _settle()
 
-    # The first thread has moved, and each place shows its new id.
-    assert run(args=["thread", "move", "demo", threads[0], "moved.example/page"]).exit_code == 0
-    threads[0] = "moved.example/page"
-    # The second thread was merged into the first one.
-    assert run(args=["thread", "merge", "demo", threads[1], threads[0], "--yes"]).exit_code == 0
-    del threads[1]
-    _settle()
+    _move(app, threads)
     account_holders.account("owner", account_holders.OWNER)
     numbers = shown_numbers.ShownNumbers(app, threads)
     numbers.collect(console_browser.Desk(app, "owner"), day.people)
     assert numbers.differing() == {}
     assert {name[0] for name, places in numbers.places.items() if len(places) > 1} >= COMPARED
     assert "0 differences corrected" in run(args=["recount", "demo"]).output
+
+
+def _move(app: flask.Flask, threads: list[str]) -> None:
+    """Move, merge and split threads, undo some of it, and change the list to the ids shown then."""
+
+    def run(*words: str) -> None:
+        result = app.test_cli_runner().invoke(args=["thread", *words])
+        assert result.exit_code == 0, result.output
+
+    run("move", "demo", threads[0], "moved.example/page")
+    threads[0] = "moved.example/page"
+    run("merge", "demo", threads.pop(1), threads[0], "--yes")
+    first, second = _first_two("demo", threads[0])
+    run("split", "demo", first, "split.example/page", "--yes")
+    run("set", "demo", "split.example/page", "--title=A page of its own")
+    threads.append("split.example/page")
+    for words in (
+        ["move", "demo", threads[-1], "undone.example/page"],
+        ["merge", "demo", threads[-1], threads[0], "--yes"],
+        ["split", "demo", second, "undone.example/page", "--yes"],
+    ):
+        run(*words)
+        _settle()
+        run("unmove", "demo", move_journal.of_site("demo")[0].id)
+    _settle()
+
+
+def _first_two(site: str, thread: str) -> list[str]:
+    """Return the ids of the first two discussions of a thread."""
+    stored = thread_aliases.stored_id(site_settings.get(site), thread)
+    rows = ordered_query.thread(records.ThreadName(site, stored))
+    return [row.id for row in rows if row.parent is None][:2]
 
 
 def _settle() -> None:
