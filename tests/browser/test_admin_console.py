@@ -363,8 +363,9 @@ def test_every_page_of_a_new_site_is_accessible(
     page = open_tab(f"{server}/admin/sign-in").page
     sign_in(page, server)
     for path in (
-        "start", "queue", "queue?status=any&q=text", "reported", "threads", "authors", "statistics",
-        "log", "rules", "imports", "connections", "counters", "sign-in",
+        "start", "queue", "queue?status=any&q=text&category=sport", "reported", "threads",
+        "threads?order=comments&category=sport", "authors", "statistics", "log", "rules",
+        "imports", "connections", "counters", "sign-in",
     ):  # fmt: skip
         page.goto(f"{server}/admin/sites/new/{path}")
         check_look(page, path)
