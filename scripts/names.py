@@ -71,6 +71,8 @@ ALLOWED = {
     "divide": "a method of importlib's and Flask's classes",
     "done": "a method of futures",
     "eof_received": "a method of asyncio's protocols",
+    "ignore_amp": "the stored name of a site's option",
+    "ignore_www": "the stored name of a site's option",
     "keep_trailing_slash": "the stored name of a site's option",
     "readable": "a method of files",
     "running": "a method of futures",

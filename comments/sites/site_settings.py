@@ -8,7 +8,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
@@ -97,7 +97,7 @@ COPIES = per_process.PerProcess(lambda: row_copies.RowCopies("Site", _stored_sit
 
 
 def add(
-    site_id: str, origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime
+    site_id: str, origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime, **flags: bool
 ) -> records.Site:
     """Register a website.
 
@@ -119,6 +119,7 @@ def add(
             width=scheme.width,
             levels=scheme.levels,
             created=now,
+            **flags,
         )
         transactions.apply(ownership.Writes("site_settings", put=(row,)))
         return conversion.site_record(row)
@@ -133,7 +134,6 @@ def change(  # noqa: PLR0913 - each may be changed alone
     origins: Sequence[str] | None = None,
     added_origins: Sequence[str] = (),
     query_keys: Sequence[str] | None = None,
-    keep_trailing_slash: bool | None = None,
     cdn_seconds: int | None = None,
     freshness: int | None = None,
     filed: Sequence[str] | None = None,
@@ -143,12 +143,13 @@ def change(  # noqa: PLR0913 - each may be changed alone
     turnstile: Turned | None = None,
     options: Mapping[str, Any] | None = None,
     noted: audit_log.Noted | None = None,
+    is_trial: bool = False,
+    **flags: Unpack[thread_ids.RuleFlags],
 ) -> records.Site:
-    """Change the given settings.
+    """Change the given settings, and return the site. `is_trial` only checks them.
 
-    `origins` replaces the site's origins; `added_origins` extends them.
-
-    `filed` contains the site's categories; existing threads keep their categories.
+    `origins` replaces the site's origins; `added_origins` extends them. `filed` contains the site's
+    categories; existing threads keep their categories.
 
     `guard` contains some of the site's post limits (see `post_limits.change`), `budget` contains
     some of its daily budgets (see `budgets.change`), `turnstile` changes its Turnstile settings,
@@ -180,11 +181,8 @@ def change(  # noqa: PLR0913 - each may be changed alone
             row.origins = _origins(row.origins if origins is None else origins, added_origins)
         row.title = row.title if shown is None else shown
         row.query_keys = row.query_keys if keys is None else list(keys)
-        row.keep_trailing_slash = (
-            row.keep_trailing_slash if keep_trailing_slash is None else keep_trailing_slash
-        )
-        row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
-        row.freshness = row.freshness if freshness is None else freshness
+        seconds = {"cdn_seconds": cdn_seconds, "freshness": freshness}
+        row.populate(**flags, **{name: n for name, n in seconds.items() if n is not None})
         row.categories = row.categories if names is None else list(names)
         row.moderators, row.notices = _recipients(row, addresses)
         row.guard = row.guard if guard is None else _guard(row, guard)
@@ -192,6 +190,8 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.turnstile = row.turnstile if turnstile is None else _change_turnstile(row, turnstile)
         row.options = row.options if options is None else _options(row, options)
         after = conversion.site_record(row)
+        if is_trial:
+            return after
         transactions.apply(
             ownership.Writes("site_settings", put=(row,)), *_audit_writes(noted, before, after)
         )

@@ -81,6 +81,8 @@ def page_address(url: str, thread: str, site: records.Site) -> str:
     if known:
         return known
     addresses = (
-        address(f"{origin.partition('://')[0]}://{thread}", site) for origin in site.origins
+        address(f"{origin.partition('://')[0]}://{www}{thread}", site)
+        for www in ("", "www.")[: 1 + site.ignore_www]
+        for origin in site.origins
     )
     return next(filter(None, addresses), "")

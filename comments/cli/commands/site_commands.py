@@ -15,6 +15,7 @@ from comments.domain.text.addresses import web_origins
 from comments.domain.text.shown_values import quantity
 from comments.moderation.policy import category_moves
 from comments.sites import page_check, site_aliases, site_deletion, site_settings, site_setup
+from comments.transfer.moves import page_rules
 from comments.transfer.uploads import site_copy, upload_steps, upload_store
 from comments.upkeep import site_erasure
 from comments.upkeep.migrations import rescheming
@@ -22,8 +23,8 @@ from comments.upkeep.migrations import rescheming
 site = console.Group("site")
 # The options of `site set` that change the site's own fields; the others change its `options`.
 _OF_SITE = (
-    "title", "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds",
-    "freshness", "filed", "moderators",
+    "title", "origins", "added_origins", "query_keys", "keep_trailing_slash", "ignore_www",
+    "ignore_amp", "cdn_seconds", "freshness", "filed", "moderators",
 )  # fmt: skip
 _EMPTIED = {"query_keys", "filed", "moderators", "images"}  # Options that the value '' empties
 
@@ -50,7 +51,7 @@ def _checked_origins(
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
     """Add a website and the origins of its pages. If the store does not exist, it is created."""
     added = site_settings.add(
-        site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC)
+        site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC), ignore_www=True
     )
     click.echo(f"Added {added.id} ({', '.join(added.origins)}).")
 
@@ -229,6 +230,16 @@ def _confirm(question: str, site_id: str, *, yes: bool) -> None:
     default=None,
     help="Whether addresses that differ only by a trailing slash are different pages.",
 )
+@click.option(
+    "--ignore-www/--keep-www",
+    default=None,
+    help="Whether addresses with and without www. are the same page.",
+)
+@click.option(
+    "--ignore-amp/--keep-amp",
+    default=None,
+    help="Whether addresses with and without /amp at the end are the same page.",
+)
 @click.option("--cdn-seconds", type=int, help="CDN cache time in seconds; 0 for none.")
 @click.option(
     "--freshness",
@@ -279,7 +290,10 @@ def _confirm(question: str, site_id: str, *, yes: bool) -> None:
     help="Whether readers who prove a mail address own the comments imported under it.",
 )
 def _set_site(site_id: str, **options: Any) -> None:
-    """Change the given settings of a website."""
+    """Change the given settings of a website.
+
+    If a change gives pages other ids, their threads move with them (`thread moves`).
+    """
     given = {name: value for name, value in options.items() if value not in {None, ()}}
     if not given:
         raise click.ClickException(f"Nothing to change for {site_id}. See --help for the options.")
@@ -289,7 +303,8 @@ def _set_site(site_id: str, **options: Any) -> None:
     # intend to replace them all.
     is_named = "origins" in given or "added_origins" in given
     of_site = {name: given.pop(name) for name in _OF_SITE if name in given}
-    changed = site_settings.change(site_id, **of_site, options=given or None)
+    actor = moderation_commands.ACTOR
+    changed = page_rules.change(site_id, actor, **of_site, options=given or None)
     if given.get("moderation") is False:
         moderation_sessions.end_all(site_id)
     named = f"{changed.id} ({', '.join(changed.origins)})" if is_named else changed.id

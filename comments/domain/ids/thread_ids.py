@@ -17,6 +17,9 @@ The canonical form of a page URL is ASCII:
   (`percent_encoding`).
 - Only the site's query keys are kept, and they are sorted. The scheme and the fragment are dropped.
 - Trailing slashes are dropped unless the site keeps them. The root is always `/`.
+- If the site says so, `www.` before the host and `/amp` at the end of the path are dropped.
+
+A change of these settings gives pages other ids; `page_rules` moves their threads.
 
 Thread ids are stored, so changing this form would separate every page from its comments.
 """
@@ -24,7 +27,7 @@ Thread ids are stored, so changing this form would separate every page from its 
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypedDict
 
 from comments import errors
 from comments.domain.text.addresses import host_names, percent_encoding
@@ -43,6 +46,18 @@ _UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # Blanks, and the characters that end a key in a query. A text that contains one of these is several
 # keys, or a key with a value.
 _NO_KEY = re.compile(r"[\s&=#?]")
+_WWW = re.compile(r"(?:www\.)+(?=[^.:]+\.)")
+_AMP = re.compile("(?:/+amp)+(?=/?$)")
+# The settings of `SiteRules` that decide which addresses lead to the same page.
+RULES = ("query_keys", "keep_trailing_slash", "ignore_www", "ignore_amp")
+
+
+class RuleFlags(TypedDict, total=False):
+    """The rules of a site that are on or off."""
+
+    keep_trailing_slash: bool
+    ignore_www: bool
+    ignore_amp: bool
 
 
 class SiteRules(Protocol):
@@ -59,6 +74,14 @@ class SiteRules(Protocol):
     @property
     def keep_trailing_slash(self) -> bool:
         """Return whether `/a` and `/a/` are two pages."""
+
+    @property
+    def ignore_www(self) -> bool:
+        """Return whether a host with and without `www.` has the same pages."""
+
+    @property
+    def ignore_amp(self) -> bool:
+        """Return whether `/a` and `/a/amp` are the same page."""
 
 
 def canonical_id(raw: str) -> str:
@@ -85,11 +108,23 @@ def page_id(link: str, site: SiteRules) -> str:
     Raises:
         errors.BadInput: `canonical_page` refuses the address.
     """
-    return canonical_page(
-        absolute(link, site.origins),
-        query_keys=site.query_keys,
-        keep_trailing_slash=site.keep_trailing_slash,
-    )
+    return canonical_page(absolute(link, site.origins), **rules_of(site))
+
+
+def rules_of(site: SiteRules) -> dict[str, Any]:
+    """Return a site's `RULES`, by name."""
+    return {name: getattr(site, name) for name in RULES}
+
+
+def is_replaced(page: str, site: SiteRules) -> bool:
+    """Return whether the page with this id now has another id, by the rules of the site."""
+    try:
+        named = canonical_page(
+            f"https://{page}", query_keys=site.query_keys, keep_trailing_slash=True
+        )
+        return named == page != page_id(f"https://{page}", site)
+    except errors.BadInput:
+        return False
 
 
 def absolute(link: str, origins: Sequence[str]) -> str:
@@ -118,7 +153,12 @@ def has_host(address: str, origins: Sequence[str] = ()) -> bool:
 
 
 def canonical_page(
-    url: str, *, query_keys: Iterable[str] = (), keep_trailing_slash: bool = False
+    url: str,
+    *,
+    query_keys: Iterable[str] = (),
+    keep_trailing_slash: bool = False,
+    ignore_www: bool = False,
+    ignore_amp: bool = False,
 ) -> str:
     """Return the canonical id of a page: host, path and the given query keys.
 
@@ -137,6 +177,10 @@ def canonical_page(
         raise errors.BadInput("page", "has-backslash")
     host = _host(scheme.lower(), authority)
     path = _path(path, keep_trailing_slash=keep_trailing_slash)
+    if ignore_www:
+        host = _WWW.sub("", host, count=1) if host.startswith("www.") else host
+    if ignore_amp:
+        path = _AMP.sub("", path) or "/"
     result = host + path + _query(query or "", frozenset(query_keys))
     _refuse_long("page", result)
     return result
@@ -170,9 +214,8 @@ def page_url(url: str, thread: str, rules: SiteRules) -> str:
     Raises:
         errors.BadInput: `canonical_page` refuses `url`.
     """
-    keys, keeps = rules.query_keys, rules.keep_trailing_slash
     try:
-        page = canonical_page(url, query_keys=keys, keep_trailing_slash=keeps)
+        page = canonical_page(url, **rules_of(rules))
         shown = percent_encoding.valid(url.partition("#")[0])
         if page != thread:
             return shown

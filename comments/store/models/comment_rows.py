@@ -37,6 +37,8 @@ class SiteRow(schema.StoredRow):
     reshaped = schema.boolean(indexed=False, default=False)
     query_keys = schema.texts()
     keep_trailing_slash = schema.boolean(indexed=False, default=False)
+    ignore_www = schema.boolean(indexed=False, default=False)
+    ignore_amp = schema.boolean(indexed=False, default=False)
     cdn_seconds = schema.integer(indexed=False, default=0)
     freshness = schema.integer(indexed=False, default=0)
     categories = schema.texts()

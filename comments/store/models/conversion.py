@@ -71,6 +71,8 @@ def site_record(row: SiteRow) -> records.Site:
         levels=row.levels or sorthash.DEFAULT_LEVELS,
         query_keys=tuple(row.query_keys),
         keep_trailing_slash=bool(row.keep_trailing_slash),
+        ignore_www=bool(row.ignore_www),
+        ignore_amp=bool(row.ignore_amp),
         cdn_seconds=row.cdn_seconds or 0,
         freshness=row.freshness or 0,
         categories=tuple(row.categories),

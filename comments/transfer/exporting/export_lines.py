@@ -95,6 +95,8 @@ class SettingsLine(msgspec.Struct, frozen=True, tag="settings", tag_field="kind"
     title: str = ""
     query_keys: tuple[str, ...] = ()
     keep_trailing_slash: bool = False
+    ignore_www: bool = False
+    ignore_amp: bool = False
     cdn_seconds: Annotated[int, Meta(ge=0, le=site_settings.LONGEST_CDN)] = 0
     freshness: Annotated[int, Meta(ge=0, le=site_settings.LONGEST_FRESHNESS)] = 0
     categories: tuple[str, ...] = ()

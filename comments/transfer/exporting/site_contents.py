@@ -24,7 +24,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.counters import declared_counters
 from comments.domain.crypto import guest_addresses
-from comments.domain.ids import imported_ids
+from comments.domain.ids import imported_ids, thread_ids
 from comments.domain.records import Status
 from comments.domain.text import rendering, sanitizing
 from comments.moderation.policy import rulebook, rules
@@ -126,8 +126,7 @@ class _Contents:
             origins=site.origins,
             scheme=export_lines.TreeScheme(site.digits, site.width, site.levels),
             title=site.title,
-            query_keys=site.query_keys,
-            keep_trailing_slash=site.keep_trailing_slash,
+            **thread_ids.rules_of(site),
             cdn_seconds=site.cdn_seconds,
             freshness=site.freshness,
             categories=site.categories,

@@ -4,6 +4,7 @@ A list names the old and the new address or id of each page. A mapping describes
 a host, a path or a pattern, in the form that imports use (`page_mapping`).
 """
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -140,23 +141,53 @@ def of_mapping(
     return _plan_of(site, moves, (), left)
 
 
+def of_rules(before: records.Site, after: records.Site, *, most: int | None = None) -> Plan:
+    """Plan to move every thread whose page gets another id by a change of the site's rules.
+
+    Raises:
+        errors.MoveRefused: the site has more than `most` threads.
+    """
+    moves = []
+    query = reads.Query("Thread", where=(("site", "=", before.id),))
+    for number, message in enumerate(reads.walk(query), 1):
+        stored = message.properties["thread"].string_value
+        shown = message.properties["alias"].string_value or stored
+        address = _address(before, shown, message.properties["url"].string_value)
+        if address:
+            moves.append(PlannedMove(stored, shown, thread_ids.page_id(address, after), ""))
+        if most is not None and number > most:
+            raise errors.MoveRefused(
+                f"The site has more than {most:,} pages. Use the command flatthread site set.",
+                "ignore_www",
+            )
+    return _plan_of(after, moves, (), None)
+
+
 def _mapped_move(
     site: records.Site, mapping: page_mapping.PageMapping, stored: str, shown: str, url: str
 ) -> PlannedMove | None:
-    """Map a thread that is named by its page. The thread's address tells its scheme and slashes."""
+    """Map a thread that is named by its page."""
+    address = _address(site, shown, url)
+    mapped = mapping.apply(address)
+    if not address or not mapped.by:
+        return None
+    try:
+        new = thread_ids.page_id(mapped.url, site)
+    except errors.BadInput:
+        return None
+    return PlannedMove(stored, shown, new, page_url(site, mapped.url, new))
+
+
+def _address(site: records.Site, shown: str, url: str) -> str:
+    """Return the address of a thread's page, or "" if the thread is not named by its page.
+
+    The thread's own address, `url`, tells its scheme, slashes and ignored parts.
+    """
     for address in (url, f"https://{shown}"):
-        try:
+        with contextlib.suppress(errors.BadInput):
             if thread_ids.page_id(address, site) == shown:
-                mapped = mapping.apply(address)
-                new = thread_ids.page_id(mapped.url, site)
-                return (
-                    PlannedMove(stored, shown, new, page_url(site, mapped.url, new))
-                    if mapped.by
-                    else None
-                )
-        except errors.BadInput:
-            continue
-    return None
+                return address
+    return ""
 
 
 def _plan_of(

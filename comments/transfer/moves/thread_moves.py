@@ -9,7 +9,8 @@ therefore always shows either its old or its new id, with all of its comments, a
 it. If a process dies, `finish` continues the move in another one.
 
 A move and its undo pass over threads that have changed since they were planned: a thread that shows
-another id now, and a new id that leads to another thread. The journal contains the numbers.
+another id now, and a new id that leads to another thread. An undo also passes over threads whose
+old id no page has by the site's present rules. The journal contains the numbers.
 """
 
 import contextlib
@@ -22,10 +23,11 @@ import msgspec
 
 from comments import errors
 from comments.domain import records
+from comments.domain.ids import thread_ids
 from comments.events import audit_log, backlog
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, schema
+from comments.store.models import comment_rows, conversion, schema
 from comments.threads import comment_flags, details, naming, thread_aliases
 from comments.transfer.moves import move_journal, move_plan, thread_joins
 from comments.transfer.moves.move_journal import Move, MoveEntry, MoveState
@@ -151,7 +153,7 @@ def _change_part(move: Move) -> tuple[list[records.ThreadName], Move]:
     threads = reads.get_multi([comment_rows.thread_key(name) for name in names])
     changes = _PartChanges()
     run = _restore_all if undoes else _move_all
-    run(move.site, entries, threads, changes)
+    run(conversion.site_record(site), entries, threads, changes)
     count = len(changes.names)
     after = msgspec.structs.replace(
         move,
@@ -167,12 +169,12 @@ def _change_part(move: Move) -> tuple[list[records.ThreadName], Move]:
 
 
 def _move_all(
-    site: str,
+    site: records.Site,
     entries: Sequence[MoveEntry],
     threads: Sequence[comment_rows.ThreadRow | None],
     changes: _PartChanges,
 ) -> None:
-    targets = [records.ThreadName(site, entry.new) for entry in entries]
+    targets = [records.ThreadName(site.id, entry.new) for entry in entries]
     others = reads.get_multi([comment_rows.thread_key(name) for name in targets])
     aliases = reads.get_multi([comment_rows.thread_alias_key(name) for name in targets])
     for entry, thread, other, alias in zip(entries, threads, others, aliases, strict=True):
@@ -183,7 +185,7 @@ def _move_all(
         entry.moved = True
         entry.made = alias is None and entry.new != entry.stored
         if entry.made:
-            changes.added.append(thread_aliases.alias_row(site, entry.new, entry.stored))
+            changes.added.append(thread_aliases.alias_row(site.id, entry.new, entry.stored))
         thread.alias = "" if entry.new == entry.stored else entry.new
         if entry.url and entry.url != thread.url:
             entry.was, entry.owned = thread.url, "url" in thread.own
@@ -193,7 +195,7 @@ def _move_all(
 
 
 def _restore_all(
-    site: str,
+    site: records.Site,
     entries: Sequence[MoveEntry],
     threads: Sequence[comment_rows.ThreadRow | None],
     changes: _PartChanges,
@@ -201,8 +203,10 @@ def _restore_all(
     for entry, thread in zip(entries, threads, strict=True):
         if thread is None or not entry.moved or (thread.alias or entry.stored) != entry.new:
             continue
+        if thread_ids.is_replaced(entry.old, site):
+            continue
         if entry.made:
-            name = records.ThreadName(site, entry.new)
+            name = records.ThreadName(site.id, entry.new)
             changes.removed.append(comment_rows.thread_alias_key(name))
         thread.alias = "" if entry.old == entry.stored else entry.old
         is_ours = entry.was is not None and thread.url == entry.url and "url" in thread.own

@@ -31,7 +31,8 @@ def propose(
     """
     pages = [page for thread in threads for page in _pages(thread, site)]
     known = filter(None, (_canonical(link, site) for link in others))
-    hosts = list(foreign_hosts.propose(pages, site.origins, known))
+    origins = [thread_ids.page_id(origin, site).partition("/")[0] for origin in site.origins]
+    hosts = list(foreign_hosts.propose(pages, [f"https://{host}" for host in origins], known))
     given = [proposal.mapping for proposal in hosts if proposal.mapping]
     mapping = page_mapping.PageMapping(given, site.origins)
 

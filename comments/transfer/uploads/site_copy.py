@@ -13,7 +13,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import records
-from comments.domain.ids import site_ids
+from comments.domain.ids import site_ids, thread_ids
 from comments.domain.text.addresses import web_origins
 from comments.events import audit_log
 from comments.moderation.policy import rulebook
@@ -24,8 +24,8 @@ from comments.transfer.uploads import upload_store
 
 COPY = "copy-site"  # The verb in the audit log
 _COPIED = (
-    "digits", "width", "levels", "reshaped", "query_keys", "keep_trailing_slash", "cdn_seconds",
-    "freshness", "categories", "guard", "budget", "options", "title",
+    "digits", "width", "levels", "reshaped", *thread_ids.RULES, "cdn_seconds", "freshness",
+    "categories", "guard", "budget", "options", "title",
 )  # fmt: skip
 
 

@@ -71,7 +71,9 @@ def add() -> flask.Response:
         if not sent.short_name.strip() or (is_kept and proposed != sent.proposed):
             sent = msgspec.structs.replace(sent, short_name=proposed, proposed=proposed)
             return _page(account, sent, origins)
-        added = site_settings.add(_checked_name(sent), origins, scheme=scheme, now=now)
+        added = site_settings.add(
+            _checked_name(sent), origins, scheme=scheme, now=now, ignore_www=True
+        )
     except (errors.BadInput, errors.Conflict) as error:
         return _page(account, sent, error=error)
     site_setup.begin(added.id)

@@ -1,6 +1,8 @@
 """Each page has one canonical thread id, and no two pages share an id."""
 
+import dataclasses
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -310,22 +312,91 @@ HOSTS = st.sampled_from(["a.example", "A.example:80", "\u00fc.example:8080", "[:
 )
 
 
-@given(scheme=st.sampled_from(["http", "HTTPS"]), host=HOSTS, path=PATHS, keep=st.booleans())
+@given(
+    scheme=st.sampled_from(["http", "HTTPS"]),
+    host=HOSTS | HOSTS.map("www.www.{}".format),
+    path=PATHS | PATHS.map("{}/amp//amp/".format),
+    flags=st.lists(st.booleans(), min_size=3, max_size=3),
+)
 def test_a_canonical_page_is_its_own_canonical_form(
-    *, scheme: str, host: str, path: str, keep: bool
+    scheme: str, host: str, path: str, flags: list[bool]
 ) -> None:
+    rules: Any = dict(zip(thread_ids.RULES, [("p",), *flags], strict=True))
     try:
-        once = thread_ids.canonical_page(
-            f"{scheme}://{host}/{path}", query_keys=("p",), keep_trailing_slash=keep
-        )
+        once = thread_ids.canonical_page(f"{scheme}://{host}/{path}", **rules)
     except errors.BadInput:
         return
     assert once.isascii()
     assert thread_ids.canonical_id(once) == once
-    again = thread_ids.canonical_page(
-        f"{scheme}://{once}", query_keys=("p",), keep_trailing_slash=keep
-    )
-    assert again == once
+    assert thread_ids.canonical_page(f"{scheme}://{once}", **rules) == once
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What identifies a page, and how one of its addresses is written."""
+
+    host: str
+    folders: tuple[str, ...]
+    slash: bool
+    number: str
+    www: bool
+    amp: bool
+    scheme: str
+    noise: str
+
+    @property
+    def address(self) -> str:
+        host = f"www.{self.host}" if self.www else self.host
+        path = "".join(f"/{name}" for name in (*self.folders, *["amp"] * self.amp))
+        slash = "/" * (self.slash or not path)
+        return f"{self.scheme}://{host}{path}{slash}?{self.noise}&p={self.number}"
+
+    def identity(self, rules: dict[str, Any]) -> tuple[object, ...]:
+        """Return what tells pages apart under these rules; equal for equal pages."""
+        is_root = not (self.folders or (self.amp and not rules["ignore_amp"]))
+        return (
+            self.host, self.folders,
+            self.slash and rules["keep_trailing_slash"] and not is_root,
+            self.number if rules["query_keys"] else "",
+            self.www and not rules["ignore_www"],
+            self.amp and not rules["ignore_amp"],
+        )  # fmt: skip
+
+
+PAGES = st.builds(
+    Page,
+    host=st.sampled_from(["a.example", "b.example", "wwwa.example", "ww.example"]),
+    folders=st.lists(st.sampled_from(["a", "amps", "www.a"]), max_size=2).map(tuple),
+    slash=st.booleans(), number=st.sampled_from("12"), www=st.booleans(), amp=st.booleans(),
+    scheme=st.sampled_from(["http", "https"]), noise=st.sampled_from(["", "amp", "amp=1", "x=2"]),
+)  # fmt: skip
+
+
+@given(
+    one=PAGES,
+    other=PAGES,
+    keys=st.sampled_from([(), ("p",)]),
+    flags=st.lists(st.booleans(), min_size=3, max_size=3),
+    changed=st.sets(st.sampled_from(["slash", "www", "amp", "scheme", "noise"])),
+)
+def test_exactly_equal_addresses_under_a_sites_rules_lead_to_one_page(
+    one: Page, other: Page, keys: tuple[str, ...], flags: list[bool], changed: set[str]
+) -> None:
+    rules: Any = dict(zip(thread_ids.RULES, [keys, *flags], strict=True))
+    similar = dataclasses.replace(one, **{name: getattr(other, name) for name in changed})
+    for page in (other, similar):
+        ids = [thread_ids.canonical_page(each.address, **rules) for each in (one, page)]
+        assert (ids[0] == ids[1]) == (one.identity(rules) == page.identity(rules))
+
+
+def test_only_www_and_amp_are_ignored() -> None:
+    def page(url: str) -> str:
+        return thread_ids.canonical_page(url, ignore_www=True, ignore_amp=True)
+
+    assert page("https://www.a.example:8443/x/amp/?amp=1") == "a.example:8443/x"
+    assert page("https://a.example/amp") == "a.example/"
+    assert page("https://www.example/amphibian/amp.html") == "www.example/amphibian/amp.html"
+    assert page("https://www2.a.example/amp/x") == "www2.a.example/amp/x"
 
 
 @given(st.text())

@@ -9,6 +9,7 @@ from comments.domain import records, site_options
 from comments.domain.moderation import roles
 from comments.moderation.policy import policy_changes, rulebook
 from comments.sites import site_aliases, site_settings, site_setup
+from comments.transfer.moves import page_rules
 from comments.transfer.uploads import site_copy
 from comments.upkeep import worker_threads
 from comments.web.admin import site_visit
@@ -16,6 +17,8 @@ from comments.web.admin.form_types import form_fields, settings_forms, site_form
 from comments.web.sign_in import signed_in
 
 blueprint = site_visit.owner_blueprint("settings")
+
+_MOST_THREADS = 2_000  # Maximum number of threads of a site that a request moves
 
 
 @blueprint.page("/settings")
@@ -56,10 +59,12 @@ def change_policy(visit: site_visit.Visit, sent: settings_forms.PolicyForm) -> f
 def change(visit: site_visit.Visit, sent: settings_forms.SiteForm) -> flask.Response:
     """Change the settings of the site, with the same checks as on the command line.
 
-    Turning off moderation in threads ends the sessions of moderators there.
+    If pages get other ids, their threads move with them.
     """
-    site_settings.change(
+    page_rules.change(
         visit.site.id,
+        visit.account.actor,
+        most=_MOST_THREADS,
         **sent.parse(
             title=str,
             origins=form_fields.several,
@@ -68,7 +73,7 @@ def change(visit: site_visit.Visit, sent: settings_forms.SiteForm) -> flask.Resp
             freshness=functools.partial(form_fields.number, "freshness"),
             moderators=form_fields.several,
         ),
-        **sent.boxes("keep_trailing_slash"),
+        **sent.boxes("keep_trailing_slash", "ignore_www", "ignore_amp"),
         filed=sent.parse(categories=form_fields.phrases).get("categories"),
         noted=site_visit.audit_entry(visit, sent.reason),
     )
@@ -109,7 +114,10 @@ def allow_origin(visit: site_visit.Visit, sent: site_forms.OriginForm) -> flask.
 
 @blueprint.form("/settings/options", settings_forms.OptionsForm)
 def change_options(visit: site_visit.Visit, sent: settings_forms.OptionsForm) -> flask.Response:
-    """Change the options that readers notice, with the same checks as on the command line."""
+    """Change the options that readers notice, with the same checks as on the command line.
+
+    Turning off moderation in threads ends the sessions of moderators there.
+    """
     given = {
         **sent.boxes("votes", "website", "guests", "moderation", "forms"),
         **sent.parse(order=str, theme=str, language=str, images=form_fields.several),

@@ -30,6 +30,8 @@ def settled(site: records.Site, owner: Desk) -> None:
         "demo",
         query_keys=["id"],
         keep_trailing_slash=True,
+        ignore_www=True,
+        ignore_amp=True,
         cdn_seconds=5,
         freshness=7,
         filed=["sport"],
@@ -82,7 +84,7 @@ def test_a_complete_form_unchecks_boxes_and_empties_fields(owner: Desk) -> None:
     owner.settle("/settings", query_keys="", categories="", moderators="", **kept)
     site = site_settings.get("demo")
     assert (site.query_keys, site.categories, site.moderators) == ((), (), ())
-    assert not site.keep_trailing_slash
+    assert not any((site.keep_trailing_slash, site.ignore_www, site.ignore_amp))
 
 
 @pytest.mark.usefixtures("site")

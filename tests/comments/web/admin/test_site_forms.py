@@ -184,14 +184,14 @@ def test_fields_for_several_values_say_how_to_separate_them(owner: Desk) -> None
 def test_an_owner_changes_the_sites_settings_and_the_log_names_it(owner: Desk) -> None:
     form = {
         "origins": "https://demo.example https://www.demo.example:8443", "query_keys": "id,page",
-        "keep_trailing_slash": "on", "cdn_seconds": "30", "categories": "cats, small dogs",
-        "moderators": "ann@example.org", "freshness": "9",
+        "keep_trailing_slash": "on", "ignore_amp": "on", "cdn_seconds": "30",
+        "categories": "cats, small dogs", "moderators": "ann@example.org", "freshness": "9",
     }  # fmt: skip
     owner.settle("/settings", **form)  # type: ignore[arg-type]
     site = site_settings.get("demo")
     assert site.origins == ("https://demo.example", "https://www.demo.example:8443")
     assert (site.query_keys, site.cdn_seconds, site.freshness) == (("id", "page"), 30, 9)
-    assert site.keep_trailing_slash
+    assert (site.keep_trailing_slash, site.ignore_www, site.ignore_amp) == (True, False, True)
     assert site.categories == ("cats", "small dogs")
     page = owner.page("/settings")
     assert 'value="https://demo.example https://www.demo.example:8443"' in page
@@ -199,7 +199,8 @@ def test_an_owner_changes_the_sites_settings_and_the_log_names_it(owner: Desk) -
     entry = audit_log.log("demo")[0]
     assert (entry.verb, entry.actor.name) == ("set-site", "Ann")
     assert entry.after == (
-        "origins, query_keys, keep_trailing_slash, cdn_seconds, categories, moderators, freshness"
+        "origins, query_keys, keep_trailing_slash, ignore_amp, cdn_seconds, categories, "
+        "moderators, freshness"
     )
     owner.settle("/settings", **form)  # type: ignore[arg-type]  # nothing is changed, and nothing noted
     assert len(audit_log.log("demo")) == 1
