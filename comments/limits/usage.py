@@ -146,25 +146,21 @@ class ProcessUsage:
 BOOK = per_process.PerProcess(ProcessUsage)
 
 
-def _book() -> ProcessUsage:
-    return BOOK.get()
-
-
 def note(site: str, more: UsageAmounts, *, now: datetime) -> None:
     """Add usage to a website's sums for today."""
-    _book().note(site, _day(now), more)
+    BOOK.get().note(site, _day(now), more)
 
 
 def count_post(site: str, comment: str, *, now: datetime) -> None:
     """Count a post that the current request has stored."""
     # This request inserted the id, so no earlier request can have stored the comment.
-    _book().end_doubts(of=comment)
+    BOOK.get().end_doubts(of=comment)
     note(site, UsageAmounts(posts=1), now=now)
 
 
 def doubt(site: str, comment: str, *, now: datetime) -> None:
     """Note that the current request, made at `now`, may have stored a post."""
-    _book().doubt(Doubt(site, comment, now))
+    BOOK.get().doubt(Doubt(site, comment, now))
 
 
 def take(site: str, *, now: datetime) -> None:
@@ -180,7 +176,7 @@ def flush() -> int:
     Raises:
         errors.Overloaded: the store did not answer in time.
     """
-    book, number = _book(), 0
+    book, number = BOOK.get(), 0
     _settle_doubts(book)
     taken = book.take()
     try:
@@ -221,7 +217,7 @@ def flush_old() -> None:
 
     Processes without an upkeep thread call this function.
     """
-    if _book().is_due():
+    if BOOK.get().is_due():
         with contextlib.suppress(errors.Overloaded), connection.within(_PATIENCE):
             flush()
 
@@ -246,7 +242,7 @@ def _add(site: str, day: str, more: UsageAmounts) -> UsageAmounts:
 
 def total(site: str, *, now: datetime) -> UsageAmounts:
     """Return a website's usage today. The stored part is at most a minute old."""
-    book, day = _book(), _day(now)
+    book, day = BOOK.get(), _day(now)
     amounts = book.total(site, day)
     if amounts is None:
         book.learn(site, day, stored_usage(site, day))

@@ -235,9 +235,7 @@ class PreparedPost:
         if site.turnstile is not None and not is_unproven:
             self._ask_turnstile(site.turnstile)
         self._choose_rows(limits, is_form=is_unproven)
-        if not self._journals:
-            self._raise_problem()
-        elif self._problem is not None or _REFUSED.get().get(self.line):
+        if self._problem is not None or (self.line and _REFUSED.get().get(self.line)):
             with connection.within(PATIENCE):
                 rate_limits.read(*self.buckets, now=self._now)
             self._check_rows()
@@ -279,15 +277,14 @@ class PreparedPost:
             # texts.
             window = DAY if counts else WINDOW
             self._by_text = self._journal("texts", 0, f"{site}\0{rules.likeness(body)}", window)
-        if self._by_author is None or self._by_text is None:
-            if limits.posts_per_network or self._once != rate_limits.NOTHING or has_text:
-                self._count_network(limits.posts_per_network)
-            candidates = (self._by_network, self._by_author, self._by_text)
-            if is_form and any(candidates):
-                self._around.append(rate_limits.RateLimitBucket(FORMS, site, secret))
+        has_mark = has_text or self._once != rate_limits.NOTHING
+        if None in (self._by_author, self._by_text) and (limits.posts_per_network or has_mark):
+            self._count_network(limits.posts_per_network)
         candidates = (self._by_network, self._by_author, self._by_text)
         self._journals = [journal for journal in candidates if journal is not None]
         if self._journals:
+            if is_form:
+                self._around.append(rate_limits.RateLimitBucket(FORMS, site, secret))
             self.buckets = [*self._journals, *self._around]
             self.line = f"admission/{self._journals[0].key.id()}"
 
@@ -349,7 +346,6 @@ class PreparedPost:
         if any(journal.knows(self._what) for journal in self._journals):
             return True
         try:
-            self._raise_problem()
             self._refuse()
         except _REFUSALS:
             if self.line:
@@ -369,34 +365,27 @@ class PreparedPost:
         for bucket in self._around:
             yield bucket.count_writes()
 
-    def _raise_problem(self) -> None:
-        if self._problem is not None:
-            raise self._problem
-
     def _refuse(self) -> None:
         """Raise an error if a limit is reached, or if the proof or text has been used before."""
+        if self._problem is not None:
+            raise self._problem
         if self._by_network is not None and self._by_network.is_spent(self._once):
-            if self._proof is None:
-                raise errors.Forbidden("turnstile-refused")
-            raise errors.Forbidden("proof-spent")
-        for journal in (self._by_network, self._by_author):
-            if journal is not None:
-                self._refuse_more(journal)
+            raise errors.Forbidden("proof-spent" if self._proof else "turnstile-refused")
+        for journal in filter(None, (self._by_network, self._by_author)):
+            _check_room(journal, self._now)
+            if journal.times(self._digest):
+                raise errors.Conflict("duplicate")
         for bucket in self._around:
-            self._refuse_full(bucket)
+            _check_room(bucket, self._now)
         if self._by_text is None or not self._limits_texts:
             return
         if self._by_text.times(self._digest) >= self._most_texts:
             raise errors.Conflict("duplicate")
 
-    def _refuse_more(self, journal: rate_limits.RateLimitJournal) -> None:
-        self._refuse_full(journal)
-        if journal.times(self._digest):
-            raise errors.Conflict("duplicate")
 
-    def _refuse_full(self, bucket: rate_limits.RateLimitBucket) -> None:
-        if bucket.is_empty:
-            raise errors.TooMany("too-many-posts", retry_after=bucket.wait(self._now))
+def _check_room(bucket: rate_limits.RateLimitBucket, now: datetime) -> None:
+    if bucket.is_empty:
+        raise errors.TooMany("too-many-posts", retry_after=bucket.wait(now))
 
 
 def prepare(

@@ -172,11 +172,8 @@ def _digest(
         (keyed_hashes.keyed_digest(accepted, "comment", name.site, name.id, speaker, key), accepted)
         for accepted in secret_rotation.accepted_secrets(secret)
     )
-    return next((made for made in before if _is_there(keyed_hashes.text(made[0]))), current)
-
-
-def _is_there(comment_id: str) -> bool:
-    return reads.get(comment_rows.comment_key(comment_id)) is not None
+    keys = [comment_rows.comment_key(keyed_hashes.text(made)) for made, _ in before]
+    return next((made for made, key in zip(before, keys, strict=True) if reads.get(key)), current)
 
 
 def _with_marks(

@@ -76,16 +76,12 @@ class Transaction:
             self.options.read_only.SetInParent()
         else:
             self.options.read_write.previous_transaction = previous
-        # The request that commits the transaction. The request's mutations are encoded in place,
-        # because protobuf copies every message that is added to another message.
+        # The request that commits the transaction, and the request's mutations, which are encoded
+        # in place, because protobuf copies every message that is added to another message.
         self.request = _Commit(mode=_TRANSACTIONAL)
+        self.mutations = self.request.mutations
         # Called when the transaction ends, committed or not.
         self.afterwards: list[Callable[[], None]] = []
-
-    @property
-    def mutations(self) -> Any:
-        """The collected writes, as a repeated field of the request."""
-        return self.request.mutations
 
 
 class _State(threading.local):
@@ -206,7 +202,7 @@ class Store:
     def run_query(self, request: Any) -> Any:
         """Make a RunQuery call, with a time-out and retries."""
         self._join(request)
-        answer = patiently(lambda: self._run_query(request, timeout=timeout(self)), self)
+        answer = self._ask(self._run_query, request)
         batch = answer.batch
         if batch.entity_result_type == _WHOLE:
             state.reads += len(batch.entity_results)
@@ -230,17 +226,17 @@ class Store:
                 request.read_options.new_transaction.CopyFrom(opened.options)
             else:
                 self._join(request)
-            answer = self._look_up(request)
+            answer = self._ask(self._lookup, request)
+            state.reads += len(answer.found) + len(answer.missing)
             if opened is not None:
                 opened.id = opened.id or answer.transaction
             for result in answer.found:
                 yield result.entity
             left = [*answer.deferred, *left[_MOST_KEYS:]]
 
-    def _look_up(self, request: Any) -> Any:
-        answer = patiently(lambda: self._lookup(request, timeout=timeout(self)), self)
-        state.reads += len(answer.found) + len(answer.missing)
-        return answer
+    def _ask(self, method: Callable[..., Any], request: Any) -> Any:
+        """Make a read call, with a time-out and retries."""
+        return patiently(lambda: method(request, timeout=timeout(self)), self)
 
     @property
     def tells_versions(self) -> bool:
@@ -256,7 +252,7 @@ class Store:
         """Make a RunAggregationQuery call, with a time-out and retries."""
         self._join(request)
         state.reads += 1
-        return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
+        return self._ask(self._aggregate, request)
 
     def _join(self, request: Any) -> None:
         """Add a read to this thread's transaction, which begins now if necessary."""

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from comments import errors
 from comments.store.models import schema
 
 # The module or package that may write each kind. Kinds that are not listed may be written by any
@@ -60,10 +61,15 @@ OWNERS: dict[str, str | frozenset[str]] = {
 ERASER = "site_erasure"  # May delete rows of every kind, and writes none.
 
 
-def may_write(owner: str, kind: str) -> bool:
-    """Return whether an owner may write a kind."""
+def check(owner: str, kind: str) -> None:
+    """Check that an owner may write a kind.
+
+    Raises:
+        errors.UnownedWrite: the kind belongs to another owner.
+    """
     owners = OWNERS.get(kind, owner)
-    return owner == owners if isinstance(owners, str) else owner in owners
+    if owner != owners and (isinstance(owners, str) or owner not in owners):
+        raise errors.UnownedWrite(f"{owner} may not write {kind}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

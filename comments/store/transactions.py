@@ -9,10 +9,9 @@ from google.api_core import exceptions as api
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import errors
-from comments.store import connection
+from comments.store import connection, ownership
 from comments.store.memory import commit_counts
-from comments.store.models import schema
-from comments.store.ownership import ERASER, Patch, Writes, may_write
+from comments.store.ownership import ERASER, Patch, Writes
 from comments.store.wire import codec
 
 T = TypeVar("T")
@@ -169,8 +168,8 @@ def _add(mutations: Any, change: Writes, threads: set[str]) -> None:
     store, owner = connection.current(), change.owner
 
     def encode(made: Any, row: Any, names: Collection[str] | None = None) -> None:
-        _check_owner(owner, row.key)
         kind, name = row.key[-1]
+        ownership.check(owner, kind)
         if kind in {"Thread", "Comment"}:
             threads.add(name if kind == "Thread" else row.thread)
         codec.fill(made, row, store.key(*row.key), names)
@@ -181,7 +180,7 @@ def _add(mutations: Any, change: Writes, threads: set[str]) -> None:
         encode(mutations.add().upsert, row)
     for key in change.delete:
         if owner != ERASER:
-            _check_owner(owner, key)
+            ownership.check(owner, key.kind())
         mutations.add(delete=store.key(*key))
     for patch in change.patch:
         made = mutations.add()
@@ -197,9 +196,3 @@ def _keep_others(mutation: Any, patch: Patch) -> None:
     # Google's Datastore emulator ignores masks and would drop these properties.
     for name in patch.stored.properties.keys() - set(patch.names):
         mutation.update.properties[name].CopyFrom(patch.stored.properties[name])
-
-
-def _check_owner(owner: str, key: schema.RowKey) -> None:
-    kind = key[-1][0]
-    if not may_write(owner, kind):
-        raise errors.UnownedWrite(f"{owner} may not write {kind}")

@@ -15,7 +15,7 @@ number of approved comments by day for each page, author and hour (`month_scope`
 scopes and counters are stored, so they must never change. A comment counts once in each category of
 its thread, once in each category above these, and on the day (UTC) of its creation.
 
-The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
+The number of participants is derived from counters (`presence`). An author participates in a scope
 while the author has an approved comment there. The number of participants therefore changes when an
 author's number of approved comments leaves 0 or returns to 0.
 
@@ -93,13 +93,6 @@ class CountedState(NamedTuple):
     day: str = ""
     reply: bool = False
     hour: str = ""
-
-
-class Presence(NamedTuple):
-    """The number of an author's approved comments in a scope."""
-
-    scope: Scope
-    comments: int
 
 
 class Following(NamedTuple):
@@ -254,10 +247,6 @@ def _of_follower(state: Following) -> Amounts:
     return ((Key(thread_scope(state.thread), FOLLOWERS), 1),)
 
 
-def _of_presence(state: Presence) -> Amounts:
-    return ((Key(state.scope, PARTICIPANTS), int(state.comments > 0)),)
-
-
 # Counters that are updated in the transaction of a change: the counters of the thread, and those of
 # the author's row in the thread.
 IN_THREAD: Registry[CountedState] = (_of_thread, _of_participation)
@@ -268,7 +257,6 @@ STATISTICS: Registry[CountedState] = (_of_day, _of_categories, *OF_PERIODS)
 OF_LISTINGS: Registry[CountedState] = (_of_listings,)
 FROM_EVENTS: Registry[CountedState] = (_of_site, _of_author, *STATISTICS, *OF_LISTINGS)
 FOLLOWING: Registry[Following] = (_of_follower,)
-PRESENCE: Registry[Presence] = (_of_presence,)
 
 
 def increments(registry: Registry[S], old: S | None, new: S | None) -> dict[Key, int]:
@@ -336,10 +324,9 @@ def parts(changes: Sequence[CountedChange], most: int) -> Iterator[slice]:
     yield slice(start, len(changes))
 
 
-def presence(scope: Scope, old: Mapping[str, int], new: Mapping[str, int]) -> dict[Key, int]:
-    """Return the change in a scope's number of participants when one author's numbers change."""
-    before, after = (Presence(scope, numbers.get(APPROVED, 0)) for numbers in (old, new))
-    return increments(PRESENCE, before, after)
+def presence(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+    """Return what a change of one author's numbers adds to the scope that contains the author."""
+    return {PARTICIPANTS: (new.get(APPROVED, 0) > 0) - (old.get(APPROVED, 0) > 0)}
 
 
 def _without_zeros(sums: Mapping[Key, int]) -> dict[Key, int]:

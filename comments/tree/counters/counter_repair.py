@@ -48,7 +48,7 @@ def thread_writes(
     for scope, key, row in zip(authors, keys, stored, strict=True):
         old = counter_rows.numbers_of(row)
         new = counting.sums(old, missing[scope])
-        more = counting.sums(more, counter_rows.names(counting.presence(here, old, new)))
+        more = counting.sums(more, counting.presence(old, new))
         if new:
             put.append(counter_rows.participation(key, name.site, scope.author, new))
         else:

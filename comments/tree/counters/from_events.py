@@ -118,8 +118,7 @@ def _writes_with_rows(
         old = counter_rows.numbers_of(row)
         new = counting.sums(old, sums[scope])
         place = counting.above(scope)
-        more = counting.presence(place, old, new)
-        places[place] = counting.sums(places[place], counter_rows.names(more))
+        places[place] = counting.sums(places[place], counting.presence(old, new))
         if new:
             known = row.comment if isinstance(row, counter_rows.StandingRow) else ""
             put.append(counter_rows.author_row(scope, new, spoken.get(scope, known)))

@@ -103,8 +103,7 @@ class TransactionCounters:
         for scope, more in scopes.items():
             old = self._stood[scope.author]
             new = counting.sums(old, more)
-            present = counting.presence(here, old, new)
-            numbers = counting.sums(numbers, counter_rows.names(present))
+            numbers = counting.sums(numbers, counting.presence(old, new))
             key = self._kept[scope.author]
             if new:
                 put.append(counter_rows.participation(key, self._name.site, scope.author, new))

@@ -241,11 +241,9 @@ def test_participants_change_when_a_number_leaves_or_returns_to_zero(
     numbers: list[int],
 ) -> None:
     steps = [{"approved": number, "pending": 1} for number in numbers]
-    found = counting.total(
-        counting.presence(THREAD, old, new) for old, new in itertools.pairwise(steps)
-    )
+    found = [counting.presence(old, new) for old, new in itertools.pairwise(steps)]
     expected = (numbers[-1] > 0) - (numbers[0] > 0)
-    assert found == ({Key(THREAD, "participants"): expected} if expected else {})
+    assert sum(each["participants"] for each in found) == expected
 
 
 @given(

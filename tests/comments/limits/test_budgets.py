@@ -92,7 +92,7 @@ def test_usage_by_comment_id_and_without_a_site_is_counted(
     for path in (one, "/healthz", "/api/v1/sites/nowhere/comments?thread=t", "/embed/no-site"):
         client.get(path)
     with open_store.context():
-        waiting = usage._book().take()
+        waiting = usage.BOOK.get().take()
     assert {site for site, _ in waiting} == {"demo", usage.SERVICE}
     assert waiting[usage.SERVICE, datetime.now(UTC).date().isoformat()].reads > service.reads
 
@@ -432,7 +432,7 @@ def test_on_app_engine_a_post_stores_pending_usage_once_a_minute(
     ).test_client()
     post(client)
     with open_store.context():
-        book = usage._book()
+        book = usage.BOOK.get()
     assert used(open_store).posts == 1
     book._flushed -= usage.FRESH + 1
     post(client)

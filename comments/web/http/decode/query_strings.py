@@ -56,7 +56,7 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     parameters = pairs(raw, _THREAD_NAMES)
     given = {name: value for name, value in parameters.items() if name not in _THREAD_NAMES}
     rest = _convert(given if number is None else given | {"page": number}, shape)
-    asked = thread_parameters.thread(raw, site)
+    asked = thread_parameters.thread(parameters, site)
     stored = thread_aliases.stored_id(site, asked)
     flask.g.asked_thread = asked
     if flask.request.method in {"GET", "HEAD"}:

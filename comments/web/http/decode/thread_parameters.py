@@ -5,6 +5,7 @@ U+FFFD, so different ids would become the same id. A `+` is a space, as in every
 """
 
 import re
+from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
 from comments import errors
@@ -14,29 +15,24 @@ from comments.domain.text.addresses import percent_encoding
 _DIGITS = re.compile("-?[0-9]+")
 
 
-def thread(query_string: bytes, site: thread_ids.SiteRules) -> str:
-    """Return the canonical id of the thread that `thread` or `page` names in a raw query string.
+def thread(parameters: Mapping[str, str], site: thread_ids.SiteRules) -> str:
+    """Return the canonical id of the thread that `thread` or `page` names.
+
+    The values of both parameters are as sent, with each byte as a Latin-1 character.
 
     Raises:
-        errors.BadInput: the query contains neither parameter or both, it contains one of them
-            twice, or the value is not strictly percent-encoded UTF-8.
+        errors.BadInput: there is neither parameter or both, or the value is not strictly
+            percent-encoded UTF-8.
     """
-    values: dict[str, str] = {}
-    for piece in query_string.split(b"&"):
-        key, _, value = piece.partition(b"=")
-        name = _parameter(key)
-        if name is None:
-            continue
-        if name in values:
-            raise errors.BadInput(name, "duplicate-field")
-        if values:
-            raise errors.BadInput(name, "conflicting-fields", other=next(iter(values)))
-        values[name] = _decode(name, value)
-    if "thread" in values:
-        return thread_ids.canonical_id(values["thread"])
-    if "page" not in values:
+    named = [name for name in ("thread", "page") if name in parameters]
+    if not named:
         raise errors.BadInput("thread", "no-thread")
-    return thread_ids.page_id(values["page"], site)
+    if len(named) > 1:
+        raise errors.BadInput("page", "conflicting-fields", other="thread")
+    value = _decode(named[0], parameters[named[0]].encode("latin-1"))
+    if named == ["thread"]:
+        return thread_ids.canonical_id(value)
+    return thread_ids.page_id(value, site)
 
 
 def split_page_number(query_string: bytes) -> tuple[bytes, str | None]:
