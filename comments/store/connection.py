@@ -69,7 +69,6 @@ class Transaction:
 
     def __init__(self, *, is_read_only: bool = False, previous: bytes = b"") -> None:
         self.id = b""
-        self.previous = previous
         self.is_read_only = is_read_only
         self.options = _Options()
         if is_read_only:
@@ -307,15 +306,10 @@ def current() -> Store:
     return state.store
 
 
-def within(seconds: float) -> "contextlib.AbstractContextManager[None]":
-    """Set a deadline for all calls inside this context. An outer deadline takes precedence."""
-    return _Within(seconds)
-
-
 class _Within:
-    """The context manager of `within`.
+    """Set a deadline for all calls inside this context. An outer deadline takes precedence.
 
-    `_Within` is a class, not a generator, for speed: every call to the store uses it.
+    This is a class, not a generator, for speed: every call to the store uses it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -329,6 +323,9 @@ class _Within:
 
     def __exit__(self, *_fault: object) -> None:
         state.end = self._outer
+
+
+within = _Within
 
 
 def seconds_left() -> float:

@@ -39,16 +39,16 @@ def transaction(body: Callable[[], T], *, line: str = "", has_run: bool = False)
         have been applied.
     """
     store = connection.current()
-    last = connection.Transaction()
-    is_unsure = has_run
+    previous, is_unsure = b"", has_run
 
     def attempt() -> T:
-        nonlocal last, is_unsure
-        last = connection.Transaction(previous=last.id or last.previous)
+        nonlocal previous, is_unsure
+        opened = connection.Transaction(previous=previous)
         connection.state.may_have_run = is_unsure
         try:
-            return _within_transaction(last, body)
+            return _within_transaction(opened, body)
         except (api.GoogleAPICallError, grpc.RpcError) as error:
+            previous = opened.id or previous
             is_unsure = is_unsure or not isinstance(connection.api_error(error), api.Aborted)
             raise
 

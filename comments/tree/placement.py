@@ -296,7 +296,7 @@ def number(
         raise errors.Conflict("parent-full") from error
     row.parent = None if parent is None else parent.key.id()
     row.level = 0 if parent is None else parent.level + 1
-    row.slug = sorthash.slug(scheme, row.sort_hash)
+    row.slug = f"{row.number + 1}" if parent is None else f"{parent.slug}-{row.number}"
     row.shape = thread.shape or 0
     row.categories = list(thread.categories)
 

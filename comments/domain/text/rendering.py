@@ -85,7 +85,7 @@ def render_markdown(source: str) -> str:
 def with_markup(source: str) -> str:
     """Render a body that may contain markup; see `render_markdown`."""
     cleaning.refuse("body", source, cleaning.REFUSED)
-    return sanitizing.safe(_render(source))
+    return sanitizing.safe(_html(_PARSER, parse(source)[0]))
 
 
 def with_html(source: str) -> str | None:
@@ -100,15 +100,6 @@ def with_html(source: str) -> str | None:
     tokens = _parse(_HTML_PARSER, source)[0]
     types = {part.type for token in tokens for part in (token, *(token.children or ()))}
     return None if types.isdisjoint(_ONLY_WITH_HTML) else _html(_HTML_PARSER, tokens)
-
-
-def _render(source: str) -> str:
-    """Render a text to unsanitized HTML. Headings start at the third level.
-
-    Raises:
-        errors.BadInput: the text takes too much work, or its blocks are nested too deeply.
-    """
-    return _html(_PARSER, parse(source)[0])
 
 
 def _html(parser: markdown_it.MarkdownIt, tokens: list[Token]) -> str:
