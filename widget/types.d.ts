@@ -91,6 +91,8 @@ interface Member extends Capability {
   name: string;
   account: string;
   stays?: boolean;
+  /** The number of imported comments that the reader owned at the sign-in. */
+  claimed?: number;
 }
 
 /** A moderator's session on the pages of a site. */

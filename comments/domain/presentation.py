@@ -312,6 +312,10 @@ def status_for_author(status: records.Status) -> records.Status:
     return _SEEMING.get(status, status)
 
 
+# The statuses of the comments that their author sees.
+OWN_STATUSES = tuple(status for status in records.Status if status_for_author(status) in _OWN)
+
+
 def fragment(record: records.Comment) -> bytes:
     """Encode a comment as a JSON object without `replies`, and with `pinned` only if it is true.
 

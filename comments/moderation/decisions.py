@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from comments import errors
-from comments.domain import records
+from comments.domain import presentation, records
 from comments.domain.languages import error_texts
 from comments.domain.records import Ruling, Status, Verb
 from comments.domain.text import cleaning, imported_html, rendering, sanitizing
@@ -202,11 +202,10 @@ def own_comments(name: records.ThreadName, *authors: str) -> list[records.Commen
     The comments are in reading order, with at most `MOST_AT_ONCE` per author id and status. Authors
     normally have fewer comments.
     """
-    # Include approved comments although everyone sees them. If the list contained only shadowed
+    # The list includes approved comments although everyone sees them. If it contained only shadowed
     # comments, shadow-banned authors could discover the ban.
     names: list[str] = []
-    shown = (Status.PENDING, Status.SPAM, Status.SHADOWED, Status.APPROVED)
-    for author, status in itertools.product(filter(None, authors), shown):
+    for author, status in itertools.product(filter(None, authors), presentation.OWN_STATUSES):
         where = (
             ("thread", "=", comment_rows.thread_key_name(name)),
             ("author_id", "=", author),

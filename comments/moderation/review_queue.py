@@ -45,7 +45,8 @@ class QueueFilter:
 
     `threads` contains the possible ids of one thread. `category` is a canonical category term
     (`categories`). `rule` is a kind of ruling, such as "policy", or one rule, such as "rule:links"
-    (`ruling_texts`). The comments were created at `since` or later, and before `before`.
+    (`ruling_texts`). The comments were created at `since` or later, and before `before`. `linked`
+    contains further ids of the author.
     """
 
     site: str
@@ -57,6 +58,7 @@ class QueueFilter:
     since: datetime | None = None
     before: datetime | None = None
     category: str = ""
+    linked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the length of the search text.
@@ -72,7 +74,7 @@ class QueueFilter:
         period = (str(self.since or ""), str(self.before or ""))
         return cursors.label(
             "docket", self.site, *self.statuses, "", self.author, self.text, *self.threads, "",
-            self.rule, *period, *filter(None, [self.category]),
+            self.rule, *period, *filter(None, [self.category]), *self.linked,
         )  # fmt: skip
 
     @property
@@ -101,7 +103,8 @@ class QueueFilter:
     def scans(self) -> Iterator[_Where]:
         """Yield the index ranges that together contain all matches, whatever their time."""
         if self.author:
-            yield (("site", "=", self.site), ("author_id", "=", self.author))
+            for author in (self.author, *self.linked):
+                yield (("site", "=", self.site), ("author_id", "=", author))
             return
         below = (("category_terms", "=", self.category),) if self.category else ()
         for status in self.statuses:

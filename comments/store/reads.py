@@ -32,6 +32,7 @@ from comments.store.models import schema
 from comments.store.wire import codec, queries
 
 Query = queries.Query
+MOST_VALUES = queries.MOST_VALUES
 Path = tuple[tuple[str, str], ...]  # Kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
 _ONE_BATCH = 300  # Maximum results in a batch.

@@ -7,11 +7,16 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
+from comments import config
+from comments.domain import records
+from comments.domain.ids import imported_ids
 from comments.limits import login_mail_rush, proof_policy
+from comments.store import connection
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Website
-from tests.browser.test_conversation import choices, comment, sign_out, signed_in
+from tests.browser.test_conversation import choices, choose, comment, sign_out, signed_in
 from tests.support.outside import mail_server
+from tests.support.threads import sample_threads
 
 pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
 
@@ -103,3 +108,76 @@ def test_in_a_rush_the_widget_solves_a_proof_for_the_mail(
     expect(asking.get_by_text("Open the link in our e-mail to ann@example.org")).to_be_visible()
     deliver()
     assert box.recipients == ["ann@example.org"]
+
+
+@pytest.fixture
+def imported(
+    server: str, settings: config.Settings, open_store: connection.Store,
+    deliver: Callable[[], None], open_tab: OpenTab,
+) -> playwright.Page:  # fmt: skip
+    """Import two comments under an address, and open their thread."""
+    author = imported_ids.author_ids_of_address(settings.secret, "demo", "ann@example.org")[0]
+    with open_store.context():
+        for text in ("Imported first", "Imported second"):
+            node = sample_threads.node(text, author=author)
+            sample_threads.store_imported(records.ThreadName("demo", "demo"), node)
+    deliver()
+    return open_tab(f"{server}/?thread=demo").page
+
+
+@pytest.fixture
+def sign_in(
+    imported: playwright.Page, server: str, open_tab: OpenTab, box: mail_server.Box,
+    deliver: Callable[[], None],
+) -> Callable[[], None]:  # fmt: skip
+    """Return a function that signs in with this address."""
+
+    def run() -> None:
+        widget_form.opened(imported)
+        imported.get_by_role("button", name="Sign in by e-mail").click()
+        asking = imported.get_by_role("group", name="Sign in")
+        asking.get_by_label("E-mail address").fill("ann@example.org")
+        imported.keyboard.press("Enter")
+        expect(asking.get_by_text("Open the link in our e-mail")).to_be_visible()
+        deliver()
+        asking.get_by_label("Code").fill(_code_in_another_browser(server, open_tab, box))
+        asking.get_by_label("Display name").fill("Ann")
+        asking.get_by_role("button", name="Sign in").click()
+        signed_in(imported, "Ann")
+
+    return run
+
+
+def test_imported_comments_become_the_readers_own(
+    imported: playwright.Page, sign_in: Callable[[], None]
+) -> None:
+    first, second = (comment(imported, f"Imported {which}") for which in ("first", "second"))
+    assert "Delete" not in choices(first)
+    sign_in()
+    expect(imported.locator(".ft-claims")).to_contain_text("2 earlier comments under your e-mail")
+    expect(first.get_by_role("button", name="Upvote")).to_have_count(0)
+    assert choices(first) == ["Delete", "Collapse"]  # The time to edit is over
+    imported.reload()
+    signed_in(imported, "Ann")
+    expect(first.get_by_role("button", name="Upvote")).to_have_count(0)
+    choose(first, "Delete")
+    imported.get_by_role("button", name="Delete comment").click()
+    expect(first).to_have_count(0)
+    assert "Delete" in choices(second)
+
+
+def test_a_reader_gives_up_imported_comments_by_keyboard(
+    imported: playwright.Page, sign_in: Callable[[], None]
+) -> None:
+    sign_in()
+    notice = imported.locator(".ft-claims")
+    notice.get_by_role("button", name="Not mine").press("Enter")
+    expect(notice.get_by_role("button", name="Keep")).to_be_focused()
+    notice.get_by_role("button", name="Give up").press("Enter")
+    expect(imported.get_by_text("You gave up these comments.")).to_be_visible()
+    expect(notice).to_have_count(0)
+    assert "Delete" not in choices(comment(imported, "Imported first"))
+    sign_out(imported)
+    sign_in()
+    expect(comment(imported, "Imported first").get_by_role("button", name="Upvote")).to_be_visible()
+    assert "Delete" not in choices(comment(imported, "Imported first"))

@@ -300,6 +300,7 @@ ROWS = [
     Row("POST", f"{SITE}/inbox/read", TOKEN, 200, json={}),
     Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
+    Row("DELETE", f"{SITE}/claims", TOKEN, 200),
     Row("GET", f"{SITE}/author", TOKEN, 200),
     Row("DELETE", f"{SITE}/author", TOKEN, 200),
     # The call needs a token that the site signed; no caller has such a token.
@@ -328,6 +329,11 @@ ROWS = [
     Row("POST", f"{ONE}/decision", {}, 401, json={"verb": "hide"}),
     Row("PUT", f"{ONE}/ban", {}, 401, json={}),
     Row("DELETE", f"{ONE}/ban", {}, 401),
+    Row("GET", f"{SITE}/moderation/author-links", {}, 401, query={"author": "g:author"}),
+    Row("PUT", f"{SITE}/moderation/author-links", {}, 401,
+        json={"author": "g:author", "other": "g:nobody"}),
+    Row("DELETE", f"{SITE}/moderation/author-links", {}, 401,
+        query={"author": "g:author", "other": "g:nobody"}),
     # The session decides: staff of this site get the button, and others the sign-in form.
     Row("GET", "/moderate/sites/<site:site_id>", {"elsewhere": 403}, 200, query=WINDOW),
     Row("POST", "/moderate/sites/<site:site_id>", {"moderator": 200, "owner": 200}, 403,

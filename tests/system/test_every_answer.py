@@ -32,6 +32,7 @@ PERSONAL = {
     f"{API}/sites/<site:site_id>/{name}"
     for name in (
         "author", "votes", "held", "inbox", "following", "followed", "moderation/comments",
+        "moderation/author-links",
         "moderation/statistics/categories", "moderation/statistics/category-commenters",
         "moderation/statistics/thread-commenters", "moderation/statistics/author-categories",
         "moderation/statistics/author-threads", "moderation/statistics/audiences",

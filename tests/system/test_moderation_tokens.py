@@ -34,6 +34,7 @@ ACCEPTED = (
     "/statistics/counter-numbers",
     "/decision",
     "/ban",
+    "/author-links",
 )
 # The API calls for which a token is optional or required: a token that is not valid is refused.
 PREFIX = "/api/v1/"
@@ -84,6 +85,8 @@ def test_the_calls_for_moderators_accept_only_a_moderators_token(
         assert found == 401  # The call takes a code, and no token
     elif row.method == "DELETE" and row.rule.endswith("/ban"):
         assert found == 404  # The author is not banned
+    elif row.method != "GET" and row.rule.endswith("/author-links"):
+        assert found == 404  # The other author has no comments
     elif row.rule.endswith("/counter-numbers"):
         assert found == 404  # The site has declared no counter
     else:

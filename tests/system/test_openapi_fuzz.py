@@ -36,6 +36,7 @@ CHECKS = {
 VOUCHED = {
     "giveOpinion", "enterByProvider", "beginModeration", "endModeration", "listPending",
     "postAsStaff", "decide", "banAuthor", "unbanAuthor", "priceAudiences",
+    "listAuthorLinks", "linkAuthors", "unlinkAuthors",
 }  # fmt: skip
 
 

@@ -246,14 +246,9 @@ def _links(site_id: str, author: str) -> None:
     AUTHOR is an author id or the id of one of the author's comments.
     """
     site = console.site(site_id).id
-    for who in author_links.person(site, decisions.author_id(site, author)):
-        for known in author_links.of_author(who, site):
-            kind = "claim" if known.claimant else "link"
-            if len(known.authors) == 1:
-                kind = "refused"
-            since = "" if known.since is None else known.since.isoformat(timespec="seconds")
-            if who == known.authors[0]:
-                click.echo("\t".join((*known.authors, kind, since)))
+    for link in author_links.of_people(site, [decisions.author_id(site, author)]):
+        since = "" if link.since is None else link.since.isoformat(timespec="seconds")
+        click.echo("\t".join((*link.authors, link.kind, since)))
 
 
 @moderate.command("link", console.SITE)

@@ -15,22 +15,24 @@ connect are the person: the record shows them together, bans cover all of them, 
 and erasures by an owner of the service. Linking extends a ban of one id to the others in the same
 transaction; unlinking changes no ban.
 
-Moderators can end a claim at any time. The row then refuses all claims of this imported author,
-because a new sign-in would otherwise repeat the claim, until a moderator allows claims again.
-Readers have no rights by claims while the site's option `claims` is off.
+Moderators can end a claim at any time, and so can the claimant. The row then refuses all claims of
+this imported author, because a new sign-in would otherwise repeat the claim, until a moderator
+allows claims again. Readers have no rights by claims while the site's option `claims` is off.
 """
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import records
+from comments.domain import presentation, records
 from comments.domain.ids import author_ids, imported_ids
 from comments.events import audit_log
+from comments.moderation import review_queue
 from comments.moderation.policy import rulebook
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
@@ -49,27 +51,33 @@ class AuthorLink(NamedTuple):
     claimant: str
     since: datetime | None
 
+    @property
+    def kind(self) -> Literal["claim", "link", "refused"]:
+        """Return what the row means."""
+        if len(self.authors) == 1:
+            return "refused"
+        return "claim" if self.claimant else "link"
+
 
 def claim(
     site: records.Site, address: str, account: accounts.Account, *, secret: str, now: datetime
-) -> bool:
+) -> int:
     """Make the account that proved an address the owner of the comments imported under it.
 
-    Return whether the account owns such comments. An account takes over the claim of an account
-    that no longer exists, but not of an account that has another address now. Repeating the call
-    changes nothing.
+    Return how many of these comments the account owns and sees. An account takes over the claim of
+    an account that no longer exists, but not of an account that has another address now. Repeating
+    the call changes nothing.
     """
     if not site.options.claims:
-        return False
+        return 0
     authors = imported_ids.author_ids_of_address(secret, site.id, address)
     known = [counter_rows.standing_key(site.id, author) for author in authors]
-    imported = [
-        author
+    return sum(
+        counter_rows.numbers_of(row).get(status, 0)
         for author, row in zip(authors, reads.get_multi(known), strict=True)
-        if row is not None
-    ]
-    owned = [_claim(site.id, author, account, now) for author in imported]
-    return any(owned)
+        if row is not None and _claim(site.id, author, account, now)
+        for status in presentation.OWN_STATUSES
+    )
 
 
 def _claim(site: str, imported: str, account: accounts.Account, now: datetime) -> bool:
@@ -135,21 +143,52 @@ def claimed_authors(site: str, author: str) -> list[str]:
 
 def of_author(author: str, site: str | None = None) -> list[AuthorLink]:
     """Return the links and refusals of an author id on a site, or on all sites."""
-    where: list[tuple[str, str, object]] = [("authors", "=", author)]
-    where += [] if site is None else [("site", "=", site)]
-    return [_record(message) for message in reads.fetch(reads.Query("AuthorLink", where))]
+    return _links([("authors", "=", author)], site)
 
 
-def person(site: str, author: str) -> list[str]:
+def of_people(site: str, authors: Iterable[str]) -> list[AuthorLink]:
+    """Return the links and refusals of all author ids that links connect with the given ones.
+
+    One query reads the links of 30 ids. Further queries read the links of the other ends.
+    """
+    seen: set[str] = set()
+    links: dict[AuthorLink, None] = {}
+    while new := sorted({*authors} - seen - {""}):
+        seen |= {*new}
+        for at in range(0, len(new), reads.MOST_VALUES):
+            part = new[at : at + reads.MOST_VALUES]
+            links |= dict.fromkeys(_links([("authors", "in", part)], site))
+        authors = (author for link in links for author in link.authors)
+    return list(links)
+
+
+def person(site: str, author: str, links: Sequence[AuthorLink] | None = None) -> list[str]:
     """Return the author ids that links connect with an author id, which is the first one.
 
-    The number of queries is the number of ids.
+    `links` contains the links of the person (`of_people`) if the caller has read them.
     """
+    links = of_people(site, [author]) if links is None else links
     ids = [author] if author else []
     for known in ids:  # The loop also visits the ids that it appends
-        for link in of_author(known, site):
-            ids += [other for other in link.authors if other not in ids]
+        ids += [
+            other
+            for link in links
+            if known in link.authors
+            for other in link.authors
+            if other not in ids
+        ]
     return ids
+
+
+def numbers(site: str, authors: Collection[str]) -> dict[str, counter_rows.Numbers]:
+    """Return the comment counts of authors by status; each count is the sum of all linked ids."""
+    links = of_people(site, authors)
+    people = {author: person(site, author, links) for author in authors}
+    counts = review_queue.standings(site, (one for ids in people.values() for one in ids))
+    return {
+        author: sum((Counter(counts[one]) for one in ids), Counter[str]())
+        for author, ids in people.items()
+    }
 
 
 def link(
@@ -232,6 +271,14 @@ def unlink(
     transactions.transaction(body)
 
 
+def give_up_claims(site: str, author: str, actor: records.Actor, *, now: datetime) -> int:
+    """End a reader's claims on a site, and refuse further ones; return how many ended."""
+    imported = claimed_authors(site, author)
+    for one in imported:
+        unlink(site, one, author, actor, now=now)
+    return len(imported)
+
+
 def allow_claims(
     site: str, imported: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> None:
@@ -308,6 +355,11 @@ def extended_bans(book: rulebook.Rulebook, ids: Sequence[str], now: datetime) ->
         for author, ban in bans.items()
         if ban is None
     ]
+
+
+def _links(where: list[tuple[str, str, object]], site: str | None) -> list[AuthorLink]:
+    where = where if site is None else [*where, ("site", "=", site)]
+    return [_record(message) for message in reads.fetch(reads.Query("AuthorLink", where))]
 
 
 def _record(message: Any) -> AuthorLink:

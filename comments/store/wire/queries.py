@@ -11,10 +11,12 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from google.cloud.datastore_v1.types import entity as entity_types
 from google.cloud.datastore_v1.types import query as query_types
 
 _Query = query_types.Query.pb()
 _Filter = query_types.PropertyFilter.pb()
+_Value = entity_types.Value.pb()
 _Reference = query_types.PropertyReference.pb()
 NOT_FINISHED: int = int(query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED)
 _HAS_ANCESTOR = query_types.PropertyFilter.Operator.HAS_ANCESTOR
@@ -24,15 +26,17 @@ _OPERATORS = {
     "<=": query_types.PropertyFilter.Operator.LESS_THAN_OR_EQUAL,
     ">": query_types.PropertyFilter.Operator.GREATER_THAN,
     ">=": query_types.PropertyFilter.Operator.GREATER_THAN_OR_EQUAL,
+    "in": query_types.PropertyFilter.Operator.IN,
 }
+MOST_VALUES = 30  # Datastore's maximum number of values in an "in" filter.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Query:
     """A query for one kind: filters `(property, operator, value)` and orders (`-name` descends).
 
-    The value of a `__key__` filter is a key, or the name of a key without a parent. `ancestor`
-    is a key.
+    The value of a `__key__` filter is a key, or the name of a key without a parent; the value of an
+    "in" filter is a list of at most `MOST_VALUES` strings. `ancestor` is a key.
     """
 
     kind: str
@@ -116,6 +120,8 @@ def _filter(partition: Any, kind: str, name: str, operator: str, value: object) 
         message.value.integer_value = value
     elif isinstance(value, str):
         message.value.string_value = value
+    elif isinstance(value, list):
+        message.value.array_value.values.extend(_Value(string_value=one) for one in value)
     else:
         message.value.timestamp_value.FromDatetime(value)
     return message

@@ -9,8 +9,9 @@ import msgspec
 from comments.domain import presentation, records
 from comments.domain.moderation import ruling_texts
 from comments.domain.records import Status, Verb
-from comments.moderation import reports, review_queue
+from comments.moderation import reports
 from comments.moderation.classifiers import classifier_answers
+from comments.moderation.policy import author_links
 from comments.store.models import counter_rows
 from comments.threads import naming, thread_info
 from comments.web.admin import decision_forms
@@ -102,11 +103,11 @@ def of(site: records.Site, cases: Sequence[records.Case]) -> list[CommentListIte
     """Return the list items for comments.
 
     Read the threads, author counts, reports and classifier answers, with one lookup for each of
-    these kinds.
+    these kinds, and the links of the authors, whose counts are the sums of all linked ids.
     """
     names = [records.ThreadName(site.id, case.comment.thread) for case in cases]
     about = dict(zip(names, thread_info.get_many(names), strict=True)) if names else {}
-    numbers = review_queue.standings(site.id, [case.comment.author.id for case in cases])
+    numbers = author_links.numbers(site.id, {case.comment.author.id for case in cases})
     ids = [case.comment.id for case in cases]
     summaries, answers = reports.of(ids), classifier_answers.of(ids)
     return [
@@ -136,7 +137,7 @@ def _row(
         case,
         title or shown,
         f"{address}#comment-{comment.id}" if address and comment.listed else address,
-        in_words(numbers.get(comment.author.id, {})),
+        in_words(numbers[comment.author.id]),
         "" if beside.told is None else _report_text(beside.told),
         [] if beside.said is None else list(_opinions(beside.said)),
         decision_forms.verbs_of(case),

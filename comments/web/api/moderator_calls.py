@@ -1,10 +1,11 @@
 """The calls of `/api/v1` for moderators in a thread, with the token of a moderation session.
 
 The calls accept only this kind of token (`moderator_callers`). These calls offer less than the
-admin console does: listing a thread's pending comments, deciding about comments, banning their
-authors, and posting as staff.
+admin console does: listing a thread's pending comments, deciding about comments, banning and
+linking their authors, and posting as staff.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
@@ -18,7 +19,7 @@ from comments.domain.moderation.reasons import HoldReason
 from comments.domain.records import Status, Verb
 from comments.limits.site_request import SiteRequest
 from comments.moderation import bans, decisions, review_queue
-from comments.moderation.policy import policy_changes
+from comments.moderation.policy import author_links, policy_changes
 from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.web.api import comment_calls, comment_shapes
@@ -47,6 +48,19 @@ class NewBan(parameters.Request, frozen=True):
     """A ban of a comment's author, for a number of days or, if that is null, permanently."""
 
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
+    reason: str = ""
+
+
+class AuthorLinksQuery(parameters.Request, frozen=True):
+    """An author id, or the id of one of the author's comments."""
+
+    author: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class AuthorPair(AuthorLinksQuery, frozen=True):
+    """Two authors, each an author id or the id of a comment, with a reason for moderators."""
+
+    other: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     reason: str = ""
 
 
@@ -96,6 +110,24 @@ class BannedAuthor(msgspec.Struct, frozen=True):
     """Confirms that a comment's author was banned, or that the ban was lifted."""
 
     status: Literal["banned", "unbanned"]
+
+
+class PersonLink(msgspec.Struct, frozen=True):
+    """Why two author ids are one person: a moderator's `link`, or a reader's `claim`.
+
+    An entry that is `refused` has only one id: claims of this imported author are refused.
+    """
+
+    authors: tuple[str, ...]
+    kind: Literal["claim", "link", "refused"]
+    since: datetime | None
+
+
+class Person(msgspec.Struct, frozen=True):
+    """The author ids of a person, beginning with the given one, and the links between them."""
+
+    authors: list[str]
+    links: list[PersonLink]
 
 
 @blueprint.post("/sites/<site:site_id>/moderation/session")
@@ -195,6 +227,39 @@ def unban_author(comment_id: str) -> flask.Response:
     author = decisions.case(session.site, comment_id).comment.author.id
     policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
     return responses.personal(BannedAuthor("unbanned"))
+
+
+@blueprint.get("/sites/<site:site_id>/moderation/author-links")
+def list_author_links(site_id: str) -> flask.Response:
+    """List the author ids of a person and the links between them."""
+    sent = query_strings.read(AuthorLinksQuery)
+    return _person(site_id, decisions.author_id(site_id, sent.author))
+
+
+@blueprint.put("/sites/<site:site_id>/moderation/author-links")
+def link_authors(site_id: str) -> flask.Response:
+    """Record that two authors are one person."""
+    query_strings.read(parameters.NoQuery)
+    return _change_links(author_links.link, site_id, json_bodies.read(AuthorPair))
+
+
+@blueprint.delete("/sites/<site:site_id>/moderation/author-links")
+def unlink_authors(site_id: str) -> flask.Response:
+    """End the link between two authors; if it is a claim, refuse further ones."""
+    return _change_links(author_links.unlink, site_id, query_strings.read(AuthorPair))
+
+
+def _change_links(change: Callable[..., None], site_id: str, sent: AuthorPair) -> flask.Response:
+    one, other = (decisions.author_id(site_id, given) for given in (sent.author, sent.other))
+    actor = moderator_callers.current().account.actor
+    change(site_id, one, other, actor, now=datetime.now(UTC), reason=sent.reason.strip())
+    return _person(site_id, one)
+
+
+def _person(site_id: str, author: str) -> flask.Response:
+    links = author_links.of_people(site_id, [author])
+    shown = [PersonLink(link.authors, link.kind, link.since) for link in links]
+    return responses.personal(Person(author_links.person(site_id, author, links), shown))
 
 
 def _moderated_comment(case: records.Case) -> ModeratedComment:

@@ -73,15 +73,15 @@ class ReaderSession(msgspec.Struct, frozen=True):
     """A reader's token, which is valid until `expires`, and the name that others see.
 
     `account` distinguishes the reader from other readers who use the same browser. Clients must not
-    use `account` for anything else. `claimed` tells whether the reader owns comments that were
-    imported under the address with which the reader has just signed in.
+    use `account` for anything else. `claimed` is the number of comments that were imported under
+    the address with which the reader has just signed in, and that the reader owns.
     """
 
     token: str
     expires: datetime
     name: str
     account: str
-    claimed: bool
+    claimed: int
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -123,6 +123,12 @@ class Erased(msgspec.Struct, frozen=True):
     comments: int
     votes: int
     done: bool
+
+
+class EndedClaims(msgspec.Struct, frozen=True):
+    """The number of imported authors whose comments the caller no longer owns."""
+
+    ended: int
 
 
 @blueprint.post("/sites/<site:site_id>/session")
@@ -171,8 +177,8 @@ def enter_by_code(site_id: str) -> flask.Response:
     site = site_settings.get(site_id)
     reader = email_login.sign_in(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
     account, address = reader
-    is_owner = author_links.claim(site, address, account, secret=secret, now=now)
-    return _reader_session(account, site_id, now, claimed=is_owner)
+    claimed = author_links.claim(site, address, account, secret=secret, now=now)
+    return _reader_session(account, site_id, now, claimed=claimed)
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in/provider")
@@ -209,6 +215,16 @@ def erase_author(site_id: str) -> flask.Response:
     return responses.personal(Erased(*erased))
 
 
+@blueprint.delete("/sites/<site:site_id>/claims")
+def give_up_claims(site_id: str) -> flask.Response:
+    """End the caller's claims of imported comments. Only a moderator can allow new ones."""
+    query_strings.read(parameters.NoQuery)
+    caller = api_callers.required_caller(site_settings.get(site_id))
+    actor = records.Actor(caller.id, caller.name)
+    ended = author_links.give_up_claims(site_id, caller.id, actor, now=datetime.now(UTC))
+    return responses.personal(EndedClaims(ended))
+
+
 @blueprint.get("/sites/<site:site_id>/votes")
 @cors.personal
 def list_own_votes(site_id: str) -> flask.Response:
@@ -227,7 +243,7 @@ def list_own_votes(site_id: str) -> flask.Response:
 
 
 def _reader_session(
-    account: accounts.Account, site_id: str, now: datetime, *, claimed: bool = False
+    account: accounts.Account, site_id: str, now: datetime, *, claimed: int = 0
 ) -> flask.Response:
     """Return a token for a reader who just signed in.
 

@@ -115,7 +115,7 @@ class Model:
         if self.is_on and IMPORTED[place] in self.known:
             owner = self.claims.setdefault(IMPORTED[place], account.author)
             self._join(IMPORTED[place])
-            assert is_owner == (owner == account.author)
+            assert bool(is_owner) == (owner == account.author)
         else:
             assert not is_owner
 

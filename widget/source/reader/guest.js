@@ -40,6 +40,11 @@ export class Guest {
     return this.#member?.stays === true;
   }
 
+  /** Whether the reader may own imported comments. */
+  get hasClaims() {
+    return (this.#member?.claimed ?? 0) > 0;
+  }
+
   signOut() {
     this.#member = null;
     memory.drop(this.#memberKey);
@@ -81,6 +86,12 @@ export class Guest {
     const mine = this.mine();
     if (!Object.hasOwn(mine, id)) return null;
     return this.#member ? { __proto__: null, ...mine[id], token: this.token } : mine[id];
+  }
+
+  /** The token for a comment that the server lists as the reader's own. */
+  get capability() {
+    const { token, expires } = this.#member ?? memory.load(this.tokenKey) ?? {};
+    return { __proto__: null, token: this.#member ? null : token, expires };
   }
 
   /** Store a token from a vote or a post. */

@@ -186,9 +186,10 @@ export class Thread {
         tell("posted", { id, status });
         this.#greet();
       },
-      entered: (member) => {
+      entered: async (member) => {
         this.#guest.enter(member, { stays: true });
         this.#changeReader(); // keeps the typed text
+        if (member.claimed) (await this.#loadActions())?.tellClaims(member);
       },
       signOut: () => {
         this.#guest.signOut();

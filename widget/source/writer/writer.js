@@ -10,7 +10,7 @@ export { logHint } from "./forms/hints.js";
 export { announce } from "./comments/newcomments.js";
 export { explain } from "./base/problems.js";
 export { solve } from "./identity/proof.js";
-export { noteEditTime } from "./base/ownstore.js";
+export { noteOwn } from "./base/ownstore.js";
 export { toggleMenu } from "./base/menu.js";
 export { mergePage } from "./comments/merge.js";
 export { addStyles } from "./base/styles.js";

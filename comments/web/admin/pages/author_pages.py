@@ -1,6 +1,6 @@
 """The authors of a site, and a page for each author with all of the author's comments.
 
-The numbers on an author's page are the sums of all ids that are linked with the author.
+The page of an author shows the numbers and the comments of all ids that are linked with the author.
 """
 
 from collections import Counter
@@ -47,13 +47,16 @@ def index(visit: site_visit.Visit, query: form_fields.ListingQuery) -> flask.Res
 
 @blueprint.page("/author", people_forms.AuthorQuery, methods=["GET", "POST"])
 def show(visit: site_visit.Visit, query: people_forms.AuthorQuery) -> flask.Response:
-    """Show all comments by one author, whatever their status."""
+    """Show all comments by one author and all linked ids, whatever their status."""
     report = decision_forms.apply_posted(visit)
     if isinstance(report, flask.Response):
         return report
     secret = site_visit.settings().secret
-    wanted = review_queue.QueueFilter(visit.site.id, review_queue.STATUSES, query.id)
-    person = author_links.person(visit.site.id, query.id)
+    links = author_links.of_people(visit.site.id, [query.id])
+    person = author_links.person(visit.site.id, query.id, links)
+    wanted = review_queue.QueueFilter(
+        visit.site.id, review_queue.STATUSES, query.id, linked=tuple(person[1:])
+    )
     standings = review_queue.standings(visit.site.id, person)
     numbers = sum(map(Counter, standings.values()), Counter[str]())
     page = review_queue.page(wanted, cursor=query.start, secret=secret) if query.id else None
@@ -65,10 +68,10 @@ def show(visit: site_visit.Visit, query: people_forms.AuthorQuery) -> flask.Resp
         "author.html",
         visit,
         query=query,
-        name=shown[0].author if shown else "",
+        name=next((row.author for row in shown if row.case.comment.author.id == query.id), ""),
         numbers=comment_list.in_words(numbers),
         linked=_linked_authors(visit.site.id, person, standings),
-        links=author_links.of_author(query.id, visit.site.id),
+        links=[link for link in links if query.id in link.authors],
         ban=ban,
         ban_terms=labels.ban,
         has_hidden=numbers.get(Status.HIDDEN, 0) > 0,

@@ -76,7 +76,9 @@ def test_linked_authors_are_one_person_until_they_are_unlinked(
     desk.settle("/author/links?id=g%3Aeve", act="link", other=other.id, reason="same person")
     page = desk.page("/author?id=g%3Aeve")
     assert "2 approved" in page
-    assert "Eve 2" in page
+    assert [text in page for text in ("Eve 2", "<p>one</p>", "<p>two</p>")] == [True] * 3
+    rows = re.findall(r"(\d) approved", desk.page("/queue?status=approved"))
+    assert rows == ["2", "2"]  # The record of the person beside each comment
     desk.settle("/bans?id=g%3Aeve2", act="ban", hide="on")
     assert sample_threads.listed(site) == []
     assert {ban.author for ban in rulebook.from_store("demo").bans} == {"g:eve", "g:eve2"}

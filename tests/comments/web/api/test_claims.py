@@ -1,12 +1,14 @@
 """Readers who prove a mail address own the comments that were imported under it."""
 
 import re
+from collections.abc import Callable, Iterator
 
+import flask
 import pytest
 from flask.testing import FlaskClient
 
 from comments import config
-from comments.accounts import identities, reader_accounts
+from comments.accounts import accounts, identities, reader_accounts
 from comments.accounts.links import email_login
 from comments.domain import records
 from comments.domain.ids import imported_ids
@@ -19,15 +21,17 @@ from comments.upkeep import scheduler, wiring
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
-from tests.support.people import api_requests
+from tests.support.people import account_holders, api_requests, console_browser
 from tests.support.people.account_holders import SECRET, here
 from tests.support.threads import sample_threads
+from tests.system import test_cost_table
 
 pytestmark = pytest.mark.settings(mail=True)
 
 ANN, BOB = "Ann@example.org", "bob@example.org"
 ASK = "/api/v1/sites/demo/sign-in"
 ME = "/api/v1/sites/demo/author"
+CLAIMS = "/api/v1/sites/demo/claims"
 IMPORTED = imported_ids.author_ids_of_address(SECRET, "demo", ANN)[0]
 
 
@@ -73,7 +77,7 @@ def test_a_reader_who_proves_the_address_may_do_what_the_author_could(
 ) -> None:
     site_settings.change(site.id, options={"inbox": True})
     bob, ann = readers.enter(BOB), readers.enter(ANN)
-    assert (bob["claimed"], ann["claimed"]) == (False, True)
+    assert (bob["claimed"], ann["claimed"]) == (0, 1)
     mine, theirs = api_requests.bearer(ann), api_requests.bearer(bob)
     listed = client.get("/api/v1/sites/demo/held?thread=t&claimed=1", headers=mine)
     assert [each["id"] for each in api_requests.answer(listed)["comments"]] == [readers.id]
@@ -149,24 +153,79 @@ def test_a_ban_of_the_imported_author_applies_to_the_reader(
     assert api_requests.refused(posted, 403) == "author-banned"
 
 
-@pytest.mark.embedded
-def test_a_claim_costs_what_the_documents_say(readers: Readers, engine: inprocess.Engine) -> None:
-    """The number of imported comments makes no difference: no comment is read or written."""
+def test_a_reader_gives_up_comments_and_cannot_claim_them_again(
+    client: FlaskClient, readers: Readers
+) -> None:
+    readers.bring("another one")
+    ann = readers.enter(ANN)
+    assert ann["claimed"] == 2
+    mine = api_requests.bearer(ann)
+    assert api_requests.answer(client.delete(CLAIMS, headers=mine)) == {"ended": 1}
+    assert api_requests.answer(client.delete(CLAIMS, headers=mine)) == {"ended": 0}
+    refused = client.delete(readers.comment, headers=mine)
+    assert api_requests.refused(refused, 403) == "not-own-comment"
+    assert readers.enter(ANN)["claimed"] == 0
+    entry, claim = audit_log.log("demo", subject=f"author:{IMPORTED}")
+    assert (entry.verb, claim.verb) == ("unlink-authors", "claim")
+    assert entry.actor == claim.actor
+
+
+def _measured(
+    readers: Readers, engine: inprocess.Engine, desk: console_browser.Desk
+) -> Iterator[str]:
+    """Yield the lines of the table in docs/costs.md.
+
+    The number of imported comments makes no difference: no comment is read or written.
+    """
     site = site_settings.get("demo")
-    people = {
-        address: reader_accounts.sign_in(
+    bob, ann = (
+        reader_accounts.sign_in(
             reader_accounts.Reader(identities.of_address(address), "R"), secret=SECRET, now=here()
         )
-        for address in (ANN, BOB)
-    }
-    costs = []
-    for address in (BOB, ANN, ANN):
+        for address in (BOB, ANN)
+    )
+
+    def line(name: str, act: Callable[[], object]) -> str:
         with testing.meter(engine) as cost:
-            author_links.claim(site, address, people[address], secret=SECRET, now=here())
-        costs.append((cost.reads + cost.empty, cost.writes))
-    assert costs == [(1, 0), (3, 2), (2, 0)]
-    sample_threads.post(site, "by a guest", author=sample_threads.author("guest"), thread="t")
+            act()
+        reads = test_cost_table.Reads(cost.reads, cost.reads + cost.empty)
+        return f"| {name} | {reads} | {cost.writes + cost.deletes} |"
+
+    def claim(address: str, account: accounts.Account) -> Callable[[], object]:
+        return lambda: author_links.claim(site, address, account, secret=SECRET, now=here())
+
+    def change(what: Callable[..., None], other: str) -> Callable[[], object]:
+        return lambda: what("demo", "g:guest", other, sample_threads.ADA, now=here())
+
+    def show() -> None:
+        desk.page("/author?id=g%3Aguest")
+
+    yield line("claim, with no imported comments", claim(BOB, bob))
+    yield line("claim for the first time", claim(ANN, ann))
+    yield line("claim again", claim(ANN, ann))
+    show()  # fills the caches
+    yield line("author's page: one comment, no links", show)
+    yield line("link of two authors without other links", change(author_links.link, "g:other"))
+    yield line("link to one of two linked authors", change(author_links.link, IMPORTED))
+    yield line("author's page: three comments, four linked ids", show)
+    yield line("end of a link", change(author_links.unlink, IMPORTED))
+    yield line(
+        "end of a claim by its reader",
+        lambda: author_links.give_up_claims("demo", ann.author, ann.actor, now=here()),
+    )
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("quick_passwords")
+def test_claims_and_links_cost_what_the_documents_say(
+    readers: Readers, engine: inprocess.Engine, app: flask.Flask, site: records.Site
+) -> None:
+    for guest in ("guest", "other"):
+        author = records.Author(guest, id=f"g:{guest}")
+        sample_threads.post(site, f"by {guest}", author=author, thread="t")
     readers.deliver()
-    with testing.meter(engine) as cost:
-        author_links.link("demo", "g:guest", IMPORTED, sample_threads.ADA, now=here())
-    assert (cost.reads + cost.empty, cost.writes) == (6, 2)
+    account_holders.account("owner", account_holders.OWNER)
+    lines = list(_measured(readers, engine, console_browser.Desk(app, "owner")))
+    text = test_cost_table.DOCS.read_text().partition("### Claims and links of authors")[2]
+    listed = text.partition("\n### ")[0]
+    assert lines == re.findall(r"^\| .* / .* \| \d+ \|$", listed, re.MULTILINE)

@@ -12,11 +12,13 @@ from werkzeug.test import TestResponse
 from comments.accounts import accounts, moderation_sessions
 from comments.domain import records
 from comments.domain.records import Status, Verb
-from comments.events import audit_log
+from comments.events import audit_log, dispatcher
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes, rulebook, rules
 from comments.sites import site_settings
 from comments.store import connection
+from comments.upkeep import wiring
+from tests.support.histories import counter_oracle
 from tests.support.people import account_holders, api_requests, moderators
 from tests.support.people.account_holders import OWNER, here, moderator
 from tests.support.threads import sample_threads
@@ -251,6 +253,33 @@ def test_the_author_of_a_comment_is_banned_and_the_ban_lifted(
     assert client.delete(path, headers=headers).get_json() == {"status": "unbanned"}
     assert rulebook.from_store("demo").bans == ()
     assert_refused(client.delete(path, headers=headers), 404, "ban-not-found")
+
+
+def test_authors_are_linked_listed_and_unlinked(
+    client: FlaskClient, token: str, site: records.Site
+) -> None:
+    one, other = (
+        sample_threads.post(site, "b", author=records.Author("Eve", id=f"g:{name}"))
+        for name in ("eve", "eve2")
+    )
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    path, headers = "/api/v1/sites/demo/moderation/author-links", moderators.bearer(token)
+    pair = {"author": one.id, "other": "g:eve2"}
+    linked = client.put(path, json={**pair, "reason": "same person"}, headers=headers).get_json()
+    (link,) = linked["links"]
+    assert linked["authors"] == ["g:eve", "g:eve2"]
+    assert (link["authors"], link["kind"]) == (["g:eve", "g:eve2"], "link")
+    found = client.get(path, query_string={"author": other.id}, headers=headers).get_json()
+    assert found == {"authors": ["g:eve2", "g:eve"], "links": [link]}
+    refused = client.put(path, json={**pair, "other": "x"}, headers=headers)
+    assert_refused(refused, 400, "bad-author-id")
+    ended = client.delete(path, query_string=pair, headers=headers)
+    assert ended.get_json() == {"authors": ["g:eve"], "links": []}
+    assert_refused(client.delete(path, query_string=pair, headers=headers), 404, "link-not-found")
+    entries = audit_log.log("demo", subject="author:g:eve")
+    assert [(entry.verb, entry.reason) for entry in entries] == [
+        ("unlink-authors", ""), ("link-authors", "same person"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("more", [{"network_days": 7}, {"mailbox": True}, {"days": 0}])

@@ -230,14 +230,14 @@ export class Pages {
   }
 
   async #showHeld() {
-    const { token } = this.#guest;
+    const { token, hasClaims } = this.#guest;
     if (!token) return;
-    const { ownHeldComments, noteEditTime } = await this.#thread.loadWriter();
-    const { comments } = await ownHeldComments(this.#place, token);
-    for (const data of comments) noteEditTime(this.#guest, data);
+    const { ownHeldComments, noteOwn } = await this.#thread.loadWriter();
+    const { comments } = await ownHeldComments(this.#place, token, hasClaims);
+    const isNews = noteOwn(this.#guest, comments);
     this.#ownPending = comments;
     this.#insertOwn();
-    this.events.send("changed");
+    this.events.send(isNews ? "redraw" : "changed");
   }
 
   /** Insert own pending comments, and after the last page the others, which pages may contain. */

@@ -1,6 +1,7 @@
 /** A reader's actions: on a comment, and in the menu at the top of the thread. */
 
 import { Changes } from "./changes.js";
+import { tellClaims } from "./claims.js";
 import { addressOf } from "../../reader/comments/comment.js";
 import { el } from "../../shared/dom.js";
 import { duration } from "../base/durations.js";
@@ -142,6 +143,15 @@ export class Actions {
     // The form may have shown them already.
     const shown = /** @type {ShadowRoot} */ (panel.getRootNode());
     /** @type {HTMLElement | null} */ (shown.querySelector(".ft-sign-in button"))?.focus();
+  }
+
+  /** Tell a reader who has signed in which imported comments belong to the account now. */
+  tellClaims(member) {
+    tellClaims(this.#thread.header.panel, this.#guest, this.#place.site, member, (changed) => {
+      this.#events.send("entered", changed);
+      this.#events.send("say", t("claims-ended"), { isVisible: true });
+    });
+    this.#events.send("say", t("claimed", { count: member.claimed }));
   }
 
   /** Hide or show all comments by the author of a comment, in this browser. */

@@ -43,7 +43,8 @@ export class Changes {
       aside: [timeLeft],
       submit: t("save"),
       fields: ["body"],
-      values: { body: this.#guest.own(comment.id)?.body },
+      // The browser has no Markdown of a comment that was written elsewhere.
+      values: { body: this.#guest.own(comment.id)?.body ?? comment.body?.innerText },
       draft: new Draft(`${this.#place.spot}:${comment.id}:edit`),
       send: ({ body }) => this.#save(comment, body),
       preview: (body) => preview(this.#place.site, body, this.#thread.options.images),

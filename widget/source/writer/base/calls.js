@@ -112,14 +112,21 @@ export function ownVotesPage({ site, query }, token, cursor) {
 }
 
 /**
- * Get the reader's pending comments in a thread.
+ * Get the reader's own comments in a thread, also the imported ones that the reader `hasClaims` to.
  *
  * @param {Place} place
  * @param {string} token
+ * @param {boolean} hasClaims
  * @returns {Promise<{ comments: UncountedComment[] }>}
  */
-export function ownHeldComments({ site, query }, token) {
+export function ownHeldComments({ site, query: thread }, token, hasClaims) {
+  const query = hasClaims ? { ...thread, claimed: "1" } : thread;
   return call("GET", `sites/${part(site)}/held`, { __proto__: null, query, token });
+}
+
+/** Give up the imported comments that the reader owns. */
+export function giveUpClaims(site, token) {
+  return call("DELETE", `sites/${part(site)}/claims`, { __proto__: null, token });
 }
 
 /**

@@ -8,7 +8,7 @@ import * as memory from "../../shared/memory.js";
 /** @typedef {import("../../reader/guest.js").Guest} Guest */
 
 /** Store a newly posted comment, and a guest's name for the next one. */
-export function keep(guest, id, values, token, expires) {
+export function keep(guest, { id, editable_until: until }, values, token, expires) {
   const isGuest = guest.name === null;
   if (isGuest) {
     memory.save("me", { __proto__: null, name: values.name, website: values.website });
@@ -20,6 +20,7 @@ export function keep(guest, id, values, token, expires) {
     token: isGuest ? token : null,
     expires,
     body: values.body,
+    until,
   });
 }
 
@@ -32,15 +33,20 @@ export function rewrite(guest, id, body) {
 }
 
 /**
- * Store until when an own comment can be edited, as the server says.
+ * Store the comments that the server lists as the reader's own, and until when they can be edited.
+ * Return whether the browser did not know one of them.
  *
  * @param {Guest} guest
- * @param {UncountedComment} comment
+ * @param {UncountedComment[]} comments
  */
-export function noteEditTime(guest, { id, editable_until: until }) {
+export function noteOwn(guest, comments) {
   const mine = guest.mine();
-  if (until === undefined || !Object.hasOwn(mine, id)) return;
-  writeEntry(guest, id, { __proto__: null, ...mine[id], until });
+  const isNews = comments.some(({ id }) => !Object.hasOwn(mine, id));
+  for (const { id, editable_until: until } of comments) {
+    mine[id] = { __proto__: null, ...(mine[id] ?? guest.capability), until };
+  }
+  if (comments.length > 0) memory.save(guest.ownKey, mine);
+  return isNews;
 }
 
 /** Return how long an own comment can still be edited, in milliseconds; Infinity if not known. */
@@ -54,6 +60,12 @@ export function forget(guest, id) {
   const mine = guest.mine();
   delete mine[id];
   memory.save(guest.ownKey, mine);
+}
+
+/** Forget the comments that the reader did not write in this browser. */
+export function forgetListed(guest) {
+  const written = Object.entries(guest.mine()).filter(([, entry]) => "body" in entry);
+  memory.save(guest.ownKey, Object.fromEntries(written));
 }
 
 /** Drop a guest's token that the server no longer accepts. */

@@ -171,8 +171,7 @@ export class PostForms {
       logHint(error, this.#place);
       throw error;
     });
-    ownstore.keep(this.#guest, answer.comment.id, values, answer.token, answer.expires);
-    ownstore.noteEditTime(this.#guest, answer.comment);
+    ownstore.keep(this.#guest, answer.comment, values, answer.token, answer.expires);
     const comment = this.#showPosted(answer.comment, parent);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
