@@ -103,7 +103,7 @@ class AllRoles:
         }
         other = account_holders.account("other", password="")
         member = api_tokens.Member("demo", other.id, other.epoch)
-        self.tokens["other"] = api_tokens.sign_member(member, secret=SECRET)
+        self.tokens["other"] = api_tokens.sign(member, secret=SECRET)
         for name, grant in STAFF.items():
             account_holders.account(name, grant)
         provider_login.know(store)

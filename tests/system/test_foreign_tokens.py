@@ -63,7 +63,7 @@ class TwoSites:
 
     def token(self, site: str, account: accounts.Account) -> dict[str, str]:
         member = api_tokens.Member(site, account.id, account.epoch)
-        return {"Authorization": f"Bearer {api_tokens.sign_member(member, secret=SECRET)}"}
+        return {"Authorization": f"Bearer {api_tokens.sign(member, secret=SECRET)}"}
 
     @property
     def strangers(self) -> dict[str, dict[str, str]]:
@@ -81,7 +81,7 @@ class TwoSites:
             "herself on no site": self.token("", self.ann),
             **{name: {"Authorization": f"Bearer {token}"} for name, token in guests.items()},
             **{
-                name: {"Authorization": f"Bearer {api_tokens.sign_member(member, secret=SECRET)}"}
+                name: {"Authorization": f"Bearer {api_tokens.sign(member, secret=SECRET)}"}
                 for name, member in {"an ended token": ended, "an account gone": nobody}.items()
             },
             "her id as a guest of another site": {

@@ -224,7 +224,7 @@ def test_no_comment_claims_a_role_that_the_server_did_not_set(
 ) -> None:
     """Only the server marks staff; no field that authors send can claim a role."""
     owner = account_holders.account("ann", OWNER)
-    member = api_tokens.sign_member(api_tokens.Member("demo", owner.id, owner.epoch), secret=SECRET)
+    member = api_tokens.sign(api_tokens.Member("demo", owner.id, owner.epoch), secret=SECRET)
     headers = {"Authorization": f"Bearer {member}"}
     posted = client.post(api_requests.THREAD, json={"name": "x", "body": "b"}, headers=headers)
     assert posted.status_code == 201

@@ -149,7 +149,7 @@ def _form_token(name: str, purpose: str) -> Callable[[Service], str]:
 
 KEYS: dict[str, Callable[[Service], str]] = {
     "guest": lambda _: GUEST,
-    "member": lambda service: api_tokens.sign_member(
+    "member": lambda service: api_tokens.sign(
         api_tokens.Member("demo", service.reader.id, service.reader.epoch), secret=SECRET
     ),
     "moderator": lambda service: moderators.token(service.owner),

@@ -34,7 +34,7 @@ def is_one(given: str, secret: str, *parts: str) -> bool:
 
 def join(parts: tuple[str, ...]) -> bytes:
     """Encode several texts as bytes; no two tuples give the same bytes."""
-    return b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)
+    return b"".join(b"%d:%s" % (len(part), part) for part in map(str.encode, parts))
 
 
 def text(digest: bytes) -> str:

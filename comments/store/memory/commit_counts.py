@@ -34,9 +34,9 @@ class CommitCounts:
         # Without the lock, two concurrent increments could count as one even if a reader noted the
         # count between them.
         with self._lock:
-            for thread in threads:
-                self._counts[_slot(thread)] += 1
-                self._times[_slot(thread)] = self.clock()
+            for slot in map(_slot, threads):
+                self._counts[slot] += 1
+                self._times[slot] = self.clock()
 
     def of(self, thread: str) -> int:
         """Return a thread's count."""

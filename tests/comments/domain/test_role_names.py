@@ -140,7 +140,7 @@ def test_the_server_marks_guests_members_and_staff_wherever_they_are_shown(
     for login, grants in roles.items():
         account = account_holders.account(login, *grants, password="")
         member = api_tokens.Member("demo", account.id, account.epoch)
-        tokens[login] = api_tokens.sign_member(member, secret=account_holders.SECRET)
+        tokens[login] = api_tokens.sign(member, secret=account_holders.SECRET)
     guest = _post(client, "Ada")  # Accepted, although a moderator has this name
     _post(client, "Ada", guest["token"])
     posted = [_post(client, "x", tokens[login]) for login in ("bob", "ada", "elsewhere")]
@@ -167,7 +167,7 @@ def test_a_role_with_the_sites_name_is_refused_to_all_but_staff(
     )
     account = account_holders.account("admin", account_holders.moderator(), password="")
     member = api_tokens.Member("demo", account.id, account.epoch)
-    made = _post(client, "x", api_tokens.sign_member(member, secret=account_holders.SECRET))
+    made = _post(client, "x", api_tokens.sign(member, secret=account_holders.SECRET))
     assert made["comment"]["author"] == {"name": "Admin", "website": "", "kind": "staff"}
 
 

@@ -332,7 +332,7 @@ def test_a_slow_site_is_slow_for_members_too(
         policy_changes.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
         account = account_holders.account("bob", password="")
     member = api_tokens.Member(site.id, account.id, account.epoch)
-    token = api_tokens.sign_member(member, secret=settings.secret)
+    token = api_tokens.sign(member, secret=settings.secret)
     answers = [post(client, token=token, peer=f"198.51.100.{n}") for n in range(2)]
     assert [each.status_code for each in answers] == [201, 429]
 

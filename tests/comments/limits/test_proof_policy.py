@@ -86,7 +86,7 @@ def test_a_token_replaces_the_proof(
     with open_store.context():
         account = account_holders.account("bob", password="")
     member = api_tokens.Member("demo", account.id, account.epoch)
-    signed_in = api_tokens.sign_member(member, secret=settings.secret)
+    signed_in = api_tokens.sign(member, secret=settings.secret)
     for token in (voted["token"], signed_in):
         assert send(client, comment, token=token).status_code < 300
 

@@ -25,7 +25,7 @@ def test_a_member_needs_no_proof_and_is_limited_all_the_same(
     with open_store.context():
         account = account_holders.account("bob", password="")
     member = api_tokens.Member(site.id, account.id, account.epoch)
-    token = api_tokens.sign_member(member, secret=settings.secret)
+    token = api_tokens.sign(member, secret=settings.secret)
     guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)
     answers = [post(client, f"{LONG} {n}", token=token) for n in range(3)]
     assert codes(*answers, post(client, token=guest)) == [

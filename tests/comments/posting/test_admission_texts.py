@@ -90,7 +90,7 @@ def test_repeated_texts_are_counted_per_network_for_guests_and_per_account_for_m
         rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
         policy_changes.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
         account = account_holders.account("bob", password="")
-    member = api_tokens.sign_member(
+    member = api_tokens.sign(
         api_tokens.Member(site.id, account.id, account.epoch), secret=settings.secret
     )
     guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)

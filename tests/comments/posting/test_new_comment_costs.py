@@ -84,7 +84,7 @@ def test_what_a_post_costs_with_everything_on(
         token = {
             "newcomer": None,
             "guest": api_tokens.sign(guest, secret=settings.secret),
-            "member": api_tokens.sign_member(member, secret=settings.secret),
+            "member": api_tokens.sign(member, secret=settings.secret),
         }[who]
         site_settings.change(site.id, budget={"posts": 1_000, "reads": 1_000_000})
         _moderate(policy, rule=rule, repeated=repeated)

@@ -92,9 +92,7 @@ def guest_token(before: Service) -> Shown:
 
 def account_token(before: Service) -> Shown:
     ann = account_holders.account("ann")
-    token = api_tokens.sign_member(
-        api_tokens.Member("demo", ann.id, ann.epoch), secret=before.secret
-    )
+    token = api_tokens.sign(api_tokens.Member("demo", ann.id, ann.epoch), secret=before.secret)
     path = "/api/v1/sites/demo/author"
     return lambda service: service.client.get(path, headers=bearer(token))
 

@@ -42,12 +42,11 @@ class Speaker(NamedTuple):
     def token(self, settings: config.Settings, now: datetime) -> api_tokens.Issued:
         """Return a new token for the caller, issued now."""
         secret, term = settings.secret, settings.guest_token_seconds
-        if not self.epoch:
-            guest = api_tokens.Guest(self.site, self.id)
-            return api_tokens.issue(guest, secret=secret, term=term, now=now)
-        account = self.id.removeprefix(accounts.AUTHOR)
-        member = api_tokens.Member(self.site, account, self.epoch)
-        return api_tokens.issue(member, secret=secret, term=term, now=now)
+        whose: api_tokens.Guest | api_tokens.Member = api_tokens.Guest(self.site, self.id)
+        if self.epoch:
+            account = self.id.removeprefix(accounts.AUTHOR)
+            whose = api_tokens.Member(self.site, account, self.epoch)
+        return api_tokens.issue(whose, secret=secret, term=term, now=now)
 
 
 def current() -> Speaker:

@@ -249,7 +249,7 @@ def test_an_account_keeps_what_it_follows_on_other_sites(
         reader_follows.follow(blog, found.author, now=sample_threads.START)
         reader_follows.follow(NAME, found.author, now=sample_threads.START)
         member = api_tokens.Member("demo", found.id, found.epoch)
-    headers = {"Authorization": f"Bearer {api_tokens.sign_member(member, secret=SECRET)}"}
+    headers = {"Authorization": f"Bearer {api_tokens.sign(member, secret=SECRET)}"}
     listed = answer(client.get(FOLLOWED, headers=headers))["threads"]
     assert [each["thread"] for each in listed] == ["t"]
     assert answer(client.delete("/api/v1/sites/demo/author", headers=headers))["done"]

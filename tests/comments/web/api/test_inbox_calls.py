@@ -95,7 +95,7 @@ def test_replies_are_marked_as_read_by_id_by_time_or_all(
 def test_a_member_has_an_inbox_too(client: FlaskClient, store: connection.Store, ann: dict) -> None:
     bob = account_holders.account("bob", password="")
     member = api_tokens.Member("demo", bob.id, bob.epoch)
-    token = {"token": api_tokens.sign_member(member, secret=SECRET)}
+    token = {"token": api_tokens.sign(member, secret=SECRET)}
     sent = {"name": "", "body": "Hello", "parent": ann["comment"]["id"]}
     own = answer(client.post(api_requests.THREAD, json=sent, headers=bearer(token)))
     answered = post(client, "Cid", "Yes", parent=own["comment"]["id"])
