@@ -138,7 +138,8 @@ def _join(site: records.Site, plan: "join_plan.JoinPlan", *, confirmed: bool) ->
     click.echo(
         f"{plan.old} -> {plan.new}{new}\n"
         f"{quantity(plan.comments, 'comment')} to move, {plan.kept} that stay, {plan.renamed} with "
-        f"a new number, {quantity(plan.followers, 'follower')} to move, {plan.unpinned} to unpin."
+        f"a new number, {quantity(plan.followers, 'follower')} to move, {plan.unpinned} to unpin, "
+        f"{plan.doubled} to hide because {plan.new} has them too."
     )
     for name, value in plan.settings:
         click.echo(f"lost\t{name}: {value}")

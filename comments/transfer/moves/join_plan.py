@@ -6,22 +6,25 @@
 `thread_joins` runs a plan. It divides the comments again, with the same code, in its transaction.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from comments import errors
 from comments.domain import records
+from comments.domain.records import Status
 from comments.notifications import thread_followers
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.transfer.moves import move_plan
 from comments.tree import placement, status_changes
 from comments.tree.counters import totals
-from comments.tree.schemes import transplant
+from comments.tree.schemes import reshaping, transplant
 from comments.tree.schemes.transplant import StoredTree, ThreadTree
 
+COMPARED = (Status.APPROVED, Status.PENDING)  # Other comments have no copies that matter.
 SECONDS = 240.0  # Maximum seconds to read two threads; the service aborts transactions after 270 s.
 
 
@@ -35,7 +38,8 @@ class JoinPlan(NamedTuple):
     threads, and `renamed` the number of all comments that get another slug. `followers` is the
     number of followers who will follow the target instead, `unpinned` the number of comments that
     lose their pins. `settings` contains the names and values of the settings of the source (`state`
-    and `policy`) that differ from those of the target, and are lost.
+    and `policy`) that differ from those of the target, and are lost. `doubled` is the number of
+    comments that are hidden, because the target has them too.
     """
 
     source: str
@@ -51,6 +55,7 @@ class JoinPlan(NamedTuple):
     followers: int
     unpinned: int
     settings: tuple[tuple[str, str], ...]
+    doubled: int
 
     @property
     def what(self) -> str:
@@ -131,6 +136,7 @@ def _plan(site: records.Site, source: str, given: str, comment: str, most: int |
         followers=0 if comment else thread_followers.count(name).all,
         unpinned=pinned - sum(key in new.pins for key in divided.moved),
         settings=tuple(lost),
+        doubled=len(divided.trees[-1].copies),
     )
 
 
@@ -158,18 +164,56 @@ def divide(site: records.Site, source: str, target: str, comment: str) -> Divisi
         )
     if new is None:
         new = StoredTree(_new_thread(site, target, old, comment), {}, {})
-    pins = [key for key in old.thread.pins if key in moved]
+    copies = {} if comment else find_copies(old.rows, new.rows)
+    pins = [key for key in old.thread.pins if key in moved and key not in copies]
     new.thread.pins = [*new.thread.pins, *pins][: status_changes.MOST_PINS]
     old.thread.pins = [key for key in old.thread.pins if key in rest]
     new.thread.active = records.newest([new.thread.active, old.thread.active])
     placed = transplant.place_by_date(old.rows, moved)
     if comment:
         placed[comment] = msgspec.structs.replace(placed[comment], reply_to=None)
+    _hide_copies(old.rows, copies, placed)
     # No slug of either thread is given to another comment, so old links stay unambiguous.
     first = 0 if is_new else max(old.thread.child_count, new.thread.child_count)
-    joined = ThreadTree(new.thread, {**new.rows, **placed}, first)
+    joined = ThreadTree(new.thread, {**new.rows, **placed}, first, copies)
     trees = (ThreadTree(old.thread, rest), joined) if comment else (joined,)
     return Division(old, new, trees, tuple(placed), is_new)
+
+
+def find_copies(
+    rows: Mapping[str, records.Comment], others: Mapping[str, records.Comment]
+) -> dict[str, str]:
+    """Return the comments that two threads have in common, each with its id in the other thread.
+
+    A merge hides such a comment of its source, and its replies answer the target's comment instead.
+    """
+    found: dict[object, list[str]] = defaultdict(list)
+    for row in others.values():
+        found[content(row)].append(row.id)
+    return {
+        row.id: found[content(row)].pop(0)
+        for row in rows.values()
+        if row.status in COMPARED and row.html and found.get(content(row))
+    }
+
+
+def _hide_copies(
+    rows: Mapping[str, records.Comment],
+    copies: Mapping[str, str],
+    placed: dict[str, records.Comment],
+) -> None:
+    for key, answered in reshaping.answered_ids(rows).items():
+        if answered in copies:
+            placed[key] = msgspec.structs.replace(
+                placed[key], parent=transplant.OUTSIDE, reply_to=copies[answered]
+            )
+        if key in copies:
+            placed[key] = msgspec.structs.replace(placed[key], status=Status.HIDDEN)
+
+
+def content(row: records.Comment) -> tuple[object, ...]:
+    """Return what is equal in comments that are the same: the author's name, the time, the text."""
+    return (row.status, row.author.name, row.created, row.html)
 
 
 def read(site: records.Site, thread: str) -> StoredTree | None:

@@ -68,12 +68,18 @@ class Join(msgspec.Struct, frozen=True):
 
 
 class FormerPlace(msgspec.Struct, frozen=True, array_like=True):
-    """The place of a comment before a merge or a split, if the comment moved or got another one."""
+    """The place of a comment before a merge or a split, if the comment moved or got another one.
+
+    `answered` is the comment that it answered ("" for none), and `status` its status, if the merge
+    has changed them.
+    """
 
     comment: str
     parent: str
     number: int
     has_moved: bool
+    answered: str | None = None
+    status: records.Status | None = None
 
 
 class CarriedFollower(msgspec.Struct, frozen=True, array_like=True):

@@ -6,7 +6,8 @@
 
 One transaction moves the comments (`tree.schemes.transplant`), changes the aliases and writes the
 journal. Readers therefore see the state before or after, and a crash leaves nothing half done. A
-merge deletes the thread that it empties; the ids of this thread become aliases of the other one.
+merge deletes the thread that it empties, and hides the comments that the other thread has too
+(`join_plan.find_copies`); the ids of this thread become aliases of the other one.
 The directory and the buckets of this thread stay for a while: readers whose process does not know
 the aliases yet see the last compacted state before the merge. Its followers then follow the other
 thread, one per transaction.
@@ -45,6 +46,7 @@ MERGE, SPLIT, UNDO = "merge-threads", "split-thread", "undo-move"  # Verbs in th
 _KEPT = timedelta(minutes=2)  # Longer than any process uses an old copy of a site
 _NAMES = ("title", "url", "categories")
 _ROW = decoders.json(dict[str, Any])
+_Rows = Mapping[str, records.Comment]
 
 Change = Callable[[records.Site], tuple[Move, Sequence[str]]]  # Returns also the events to deliver
 
@@ -88,8 +90,9 @@ def begin(
         # The comments that join the thread must not change its title, address and categories.
         new.thread.own = sorted({*new.thread.own, *_NAMES})
         events = _apply((old, new), divided.trees, move.id, now)
-        places = [*_places(old.rows, divided.moved, has_moved=True)]
-        places += _places(new.rows, new.rows, has_moved=False)
+        joined = divided.trees[-1].rows
+        places = [*_places(old.rows, divided.moved, joined, has_moved=True)]
+        places += _places(new.rows, new.rows, joined, has_moved=False)
         join = msgspec.structs.replace(join, places=-(-len(places) // move_journal.PLACES_AT_ONCE))
         begun = msgspec.structs.replace(
             move, join=join, parts=join.places, next=join.places,
@@ -217,15 +220,23 @@ def _replace(row: records.Comment, before: Mapping[str, FormerPlace]) -> records
     place = before.get(row.id)
     if place is None:
         return row
-    return msgspec.structs.replace(row, parent=place.parent or None, number=place.number)
+    is_same = place.status is None or row.status is not Status.HIDDEN
+    return msgspec.structs.replace(
+        row, parent=place.parent or None, number=place.number,
+        reply_to=row.reply_to if place.answered is None else place.answered or None,
+        status=row.status if is_same else place.status,
+    )  # fmt: skip
 
 
 def _places(
-    rows: Mapping[str, records.Comment], ids: Iterable[str], *, has_moved: bool
+    rows: _Rows, ids: Iterable[str], joined: _Rows, *, has_moved: bool
 ) -> Iterable[FormerPlace]:
-    """Return the places of comments before the operation."""
+    """Return the places of comments before the operation, which has `joined` them."""
     for key in ids:
-        yield FormerPlace(key, rows[key].parent or "", rows[key].number, has_moved)
+        row, after = rows[key], joined[key]
+        answered = None if after.reply_to == row.reply_to else row.reply_to or ""
+        status = None if after.status is row.status else row.status
+        yield FormerPlace(key, row.parent or "", row.number, has_moved, answered, status)
 
 
 # --- The rows of threads and aliases --------------------

@@ -161,15 +161,17 @@ def patch(  # noqa: PLR0913 - a comment can move between threads
     is_first: bool,
     moved: Mapping[str, Any] = MappingProxyType({}),
     left: Sequence[str] = (),
+    further: Sequence[str] = (),
 ) -> ownership.Patch:
     """Return the patch that gives a comment a new place.
 
     A comment that moves to another thread also gets the values in `moved`. `left` contains the
-    digests of the ids of its previous thread, under which its former slug can be found.
+    digests of the ids of its previous thread, under which its former slug can be found. `further`
+    contains other slugs that lead to it from now on.
     """
     former = conversion.texts(message.properties["former_slugs"])
-    if moved or row.slug != place.slug:
-        slugs = (*former, row.slug, *(f"{row.slug}{FROM}{digest}" for digest in left))
+    if moved or further or row.slug != place.slug:
+        slugs = (*former, *further, row.slug, *(f"{row.slug}{FROM}{digest}" for digest in left))
         former = tuple(dict.fromkeys(slug for slug in slugs if slug != place.slug))
     made = comment_rows.CommentRow(
         key=comment_rows.comment_key(row.id),

@@ -14,8 +14,10 @@ A slug that a comment leaves leads to the comment from every id of the thread th
 (`slugs`): it is stored with the digests of these ids.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -48,12 +50,15 @@ class ThreadTree(NamedTuple):
     """A thread as it will be: its row, and its comments by id.
 
     The `parent` and the `number` of a comment are the place that it should get, if its order
-    permits. No root gets a number below `first`.
+    permits. No root gets a number below `first`. `copies` maps the ids of hidden comments to the
+    comments that readers see instead; the slugs of the former lead to the latter. A comment that
+    comes from another thread may also have another status.
     """
 
     thread: comment_rows.ThreadRow
     rows: Mapping[str, records.Comment]
     first: int = 0
+    copies: Mapping[str, str] = MappingProxyType({})
 
 
 def read(site: sorthash.Scheme, name: records.ThreadName) -> StoredTree | None:
@@ -151,6 +156,11 @@ def _write_tree(
     naming.forget(thread)
     changes: list[tuple[records.Comment, Counted]] = []
     patches: list[ownership.Patch] = []
+    slugs: dict[str, list[str]] = defaultdict(list)
+    for copy, shown in tree.copies.items():
+        digests = left.get(messages[copy].properties["thread"].string_value, ())
+        slug = tree.rows[copy].slug
+        slugs[shown] += [f"{slug}{scheme_change.FROM}{digest}" for digest in digests]
     for comment_id, place in places.items():
         row, message = tree.rows[comment_id], messages[comment_id]
         before = conversion.state_from_message(message)
@@ -163,12 +173,16 @@ def _write_tree(
                 "category_terms": categories.terms(thread.categories),
             }  # fmt: skip
             after = after._replace(
-                thread=key, categories=tuple(thread.categories), reply=row.reply_to is not None
-            )
+                thread=key, categories=tuple(thread.categories), reply=row.reply_to is not None,
+                status=row.status.value,
+            )  # fmt: skip
+            if before.status != row.status:
+                stood = before.status if row.status is Status.HIDDEN else ""
+                values |= {"status": row.status.value, "stood": stood}
         patches.append(
             scheme_change.patch(
                 row, place, message, thread.shape, is_first=not patches,
-                moved=values, left=left.get(before.thread, ()),
+                moved=values, left=left.get(before.thread, ()), further=slugs[comment_id],
             )
         )  # fmt: skip
         if before != after:

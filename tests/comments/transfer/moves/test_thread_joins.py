@@ -14,6 +14,7 @@ from comments.store.models import comment_rows, schema
 from comments.threads import thread_aliases
 from comments.transfer.moves import join_plan, move_journal, thread_joins, thread_moves
 from comments.tree import votes
+from comments.tree.lists import ordered_query, slugs
 from tests.support.histories import category_oracle, counter_oracle
 from tests.support.threads import sample_threads, sample_votes
 
@@ -60,6 +61,56 @@ def test_a_merged_thread_is_one_tree_in_the_order_of_times_and_back(site: record
     assert sample_threads.listed(now, "a") == ["a1", "a4", "a5"]
     assert sample_threads.listed(now, "b") == ["b2", "b3", "b6"]
     counter_oracle.assert_counted()
+
+
+@pytest.mark.usefixtures("store")
+def test_a_merge_hides_what_both_threads_have_and_keeps_all_replies(site: records.Site) -> None:
+    def double(minute: int, parents: dict[str, str], text: str) -> dict[str, str]:
+        made = {
+            thread: sample_threads.post(
+                site, text, parents.get(thread), thread=thread, now=NOW + timedelta(minutes=minute)
+            )
+            for thread in ("a", "b")
+        }
+        return {thread: comment.id for thread, comment in made.items()}
+
+    roots = double(1, {}, "root")
+    replies = double(2, roots, "reply")
+    post(site, "b", 3, replies["b"])
+    post(site, "a", 4, replies["a"])
+    post(site, "b", 5, roots["b"])
+    post(site, "b", 6)
+    sample_threads.post(site, "twice", thread="b", now=NOW + timedelta(minutes=7))
+    for _ in range(2):
+        sample_threads.post(site, "twice", thread="a", now=NOW + timedelta(minutes=7))
+    before = {thread: tree(site, thread) for thread in ("a", "b")}
+    slug = slugs.find(site.scheme, sample_threads.name_of(site, "b"), replies["b"], field="").slug
+    plan = join_plan.of_merge(site, "b", "a")
+    assert (plan.comments, plan.doubled) == (6, 3)
+    done = merge("b", "a")
+    now = site_settings.get("demo")
+    assert tree(now, "a") == [
+        ("root", ""), ("reply", "root"), ("b3", "reply"), ("a4", "reply"), ("b5", "root"),
+        ("b6", ""), ("twice", ""), ("twice", ""),
+    ]  # fmt: skip
+    address = slugs.address_from(sample_threads.name_of(now, "b"), slug)
+    found = slugs.find(now.scheme, sample_threads.name_of(now, "a"), address, field="slug")
+    assert found.id == replies["a"]
+    counter_oracle.assert_counted()
+    reply = sample_threads.post(
+        now, "later", replies["a"], thread="a", now=NOW + timedelta(hours=1)
+    )
+    undo(done)
+    sample_threads.retract(reply)
+    assert {thread: tree(site, thread) for thread in ("a", "b")} == before
+    counter_oracle.assert_counted()
+
+
+def tree(site: records.Site, thread: str) -> list[tuple[str, str]]:
+    """Return the texts of the comments that readers see, in order, with the text that each answers."""
+    rows = ordered_query.thread(sample_threads.name_of(site, thread))
+    texts = {row.id: row.body for row in rows}
+    return [(row.body, texts.get(row.reply_to or "", "")) for row in rows]
 
 
 @pytest.mark.usefixtures("store")
