@@ -47,7 +47,7 @@ from comments.store import connection, reads
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.memory import per_process
 from comments.transfer.importing import import_undo
-from comments.transfer.moves import move_journal, thread_joins, thread_moves
+from comments.transfer.moves import doubled_threads, move_journal, thread_joins, thread_moves
 from comments.tree.bulk import recategorize
 from comments.tree.counters import sharding, thread_counts
 from comments.tree.counters.declared import declared_backfill
@@ -375,15 +375,16 @@ def find_due_work(now: datetime | None = None) -> list[backlog.Name]:
 def continue_jobs(now: datetime, *, steps: int = STEPS) -> int:
     """Continue unfinished jobs for up to `steps` steps each; return how many ran.
 
-    The jobs are recategorizations, moves to other schemes, moves of threads, upgrades and the jobs
-    of declared counters. This function also merges the counter shards of threads that are no
-    longer busy.
+    The jobs are recategorizations, moves to other schemes, moves of threads, searches for doubled
+    threads, upgrades and the jobs of declared counters. This function also merges the counter
+    shards of threads that are no longer busy.
     """
     declared_backfill.finish(now=now)
     done = (
         recategorize.finish(now=now, steps=steps),
         rescheming.finish(steps=steps),
         thread_moves.finish(steps),
+        doubled_threads.finish(steps),
         upgrades.go_on(steps=steps),
     )
     sharding.notice_spread()

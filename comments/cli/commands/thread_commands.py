@@ -274,10 +274,11 @@ def _find_doubles(site_id: str, *, is_json: bool) -> None:
     """List threads that have comments in common: the same author, time and text.
 
     They are probably one page under two addresses. Each line names the larger thread, the other
-    one, the number of comments in both, and the number of comments in the other one. The command
-    reads all comments of the site and changes nothing.
+    one, the number of comments in both, and the number of comments that readers see in the other
+    one. The command reads all published and pending comments of the site and changes nothing.
+    `thread merge` keeps one copy of each comment.
     """
-    doubles = doubled_threads.find(console.site(site_id).id)
+    doubles = doubled_threads.find(console.site(site_id))
     _print(doubled_threads.DoubledThreads, doubles, is_json=is_json)
 
 

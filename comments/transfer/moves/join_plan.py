@@ -203,7 +203,7 @@ def _hide_copies(
     placed: dict[str, records.Comment],
 ) -> None:
     for key, answered in reshaping.answered_ids(rows).items():
-        if answered in copies:
+        if answered and answered in copies:
             placed[key] = msgspec.structs.replace(
                 placed[key], parent=transplant.OUTSIDE, reply_to=copies[answered]
             )

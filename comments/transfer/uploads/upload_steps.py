@@ -33,6 +33,7 @@ from comments.transfer.exporting import (
 )
 from comments.transfer.formats import format_registry
 from comments.transfer.importing import import_journal, import_writer, running_import
+from comments.transfer.moves import doubled_threads
 from comments.transfer.own_format import site_restore
 from comments.transfer.parsing import source_files
 from comments.transfer.proposals import mapping_proposals
@@ -233,6 +234,8 @@ def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         if upload.source:
             _retract_again(upload, claim)
         verified = import_verification.verify(plan, secret=secret, progress=claim.renew)
+    if not upload.source:
+        doubled_threads.begin(upload.site, now=claim.now())
     upload_store.end(
         upload,
         now=claim.now(),

@@ -120,6 +120,12 @@ class MoveForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     planned: Typed = ""
 
 
+class DoublesForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether to look for doubled pages, or to merge those that were found."""
+
+    act: Literal["look", "merge"]
+
+
 class MoveUndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The move to undo."""
 

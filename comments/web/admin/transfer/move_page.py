@@ -17,6 +17,7 @@ from comments.store.models import comment_rows
 from comments.transfer.checking import page_mapping
 from comments.transfer.moves import (
     declared_moves,
+    doubled_threads,
     join_plan,
     move_journal,
     move_plan,
@@ -54,6 +55,17 @@ def move(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
     thread_moves.begin(visit.site, plan, what, visit.account.actor, now=visit.now)
     thread_moves.finish(_STEPS)
     return site_visit.redirect_with_notice(visit, "moves", "moved")
+
+
+@blueprint.form("/moves/doubles", site_forms.DoublesForm)
+def handle_doubles(visit: site_visit.Visit, sent: site_forms.DoublesForm) -> flask.Response:
+    """Look for doubled pages, or merge all that were found; the background worker continues."""
+    if sent.act == "look":
+        doubled_threads.begin(visit.site.id, now=visit.now)
+    else:
+        doubled_threads.merge_all(visit.site.id, visit.account.actor)
+    doubled_threads.finish(_STEPS)
+    return site_visit.redirect_with_notice(visit, "moves", "doubles")
 
 
 @blueprint.form("/moves/undo", site_forms.MoveUndoForm)
@@ -115,6 +127,7 @@ def _page(
     join: join_plan.JoinPlan | None = None,
 ) -> flask.Response:
     site = visit.site
+    search = doubled_threads.get(site.id)
     proposals = declared_moves.proposals(site, datetime.now(UTC))
     answers = [move for move in proposals if declared_moves.is_answer(site, move)]
     return site_visit.page(
@@ -129,6 +142,8 @@ def _page(
         most=_SHOWN,
         proposals=[move for move in proposals if move not in answers],
         answers=answers,
+        search=search,
+        doubles=doubled_threads.pairs(site, search, _SHOWN) if search else [],
         moves=move_journal.of_site(site.id),
         days=move_journal.TERM.days,
     )

@@ -5,11 +5,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import flask
+import msgspec
 import pytest
 
 from comments.domain import records
-from comments.store import connection
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.threads import thread_aliases
+from comments.transfer.moves import doubled_threads, move_journal, thread_joins, thread_moves
+from datastore_emulator import inprocess, testing
 from tests.support import optional_tools
+from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
 ANN = records.Author("Ann", id="g:ann")
@@ -52,12 +58,138 @@ def test_an_export_that_was_imported_under_two_hosts_is_found_whole(
     listed = json.loads(run(app, "thread", "list", "demo", "--json"))
     second = {line["thread"]: line["comments"] for line in listed if line["thread"].startswith("n")}
     assert len(lines) == len(second)
-    assert all(line["doubled"] == line["comments"] for line in lines)
+    # Held comments count too, and two of the threads show the place of a deleted comment.
+    assert sum(line["comments"] - line["doubled"] > 0 for line in lines) == 2
+    assert all(line["comments"] - line["doubled"] <= 1 for line in lines)
     for line in lines:
         hosts, paths = zip(
             *(line[each].split("/", 1) for each in ("thread", "double")), strict=True
         )
         assert set(hosts) == {"ben.balter.com", "new.example"}
         assert len(set(paths)) == 1
-    # Held comments have doubles too.
-    assert sum(line["doubled"] for line in lines) >= sum(second.values()) > 1_000
+    assert sum(line["doubled"] for line in lines) >= sum(second.values()) - 2 > 1_000
+
+
+def double(site: records.Site, *texts: str) -> None:
+    """Post each text in its own thread at an old and at a new address."""
+    for minute, text in enumerate(texts):
+        now = sample_threads.START + timedelta(minutes=minute)
+        for thread in (f"blog/{text}.html", text):
+            sample_threads.post(site, text, thread=thread, author=ANN, now=now)
+        sample_threads.post(site, f"only {text}", thread=text, now=now + timedelta(hours=1))
+
+
+def search(site: records.Site) -> doubled_threads.Search:
+    found = doubled_threads.get(site.id)
+    assert found is not None
+    return found
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("at_once", [1, 2, 3, 300])
+def test_a_search_in_steps_of_any_size_finds_the_same_pairs(
+    site: records.Site, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(doubled_threads, "AT_ONCE", at_once)
+    double(site, "a", "b", "c")
+    for thread in ("x", "y", "z"):
+        for text in ("same", "moment"):
+            sample_threads.post(site, text, thread=thread, author=BOB)
+    doubled_threads.begin(site.id, now=sample_threads.START)
+    while doubled_threads.finish(1):
+        pass
+    assert search(site).read == 15
+    found = {(pair.one, pair.other): pair.doubled for pair in search(site).found}
+    assert found == {
+        ("a", "blog/a.html"): 1, ("b", "blog/b.html"): 1, ("blog/c.html", "c"): 1,
+        ("x", "y"): 2, ("x", "z"): 2,
+    }  # fmt: skip
+    lines = doubled_threads.pairs(site, search(site))
+    assert ("a", "blog/a.html", 1, 1) in [msgspec.structs.astuple(line) for line in lines]
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("is_merged", [True, False])
+def test_merges_of_all_pairs_continue_after_a_crash(
+    site: records.Site, monkeypatch: pytest.MonkeyPatch, is_merged: bool
+) -> None:
+    double(site, "a", "b", "c")
+    doubled_threads.begin(site.id, now=sample_threads.START)
+    doubled_threads.finish(9)
+    doubled_threads.merge_all(site.id, sample_threads.ADA)
+    doubled_threads.finish(1)
+    with monkeypatch.context() as patch:
+
+        def die(*_given: object, **_named: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(*((doubled_threads, "_store") if is_merged else (thread_joins, "begin")), die)
+        with pytest.raises(KeyboardInterrupt):
+            doubled_threads.finish(1)
+    doubled_threads.finish(9)
+    now = site_settings.get("demo")
+    moves = move_journal.of_site(site.id)
+    assert [(move.state, move.join and move.join.comments) for move in moves] == [("done", 1)] * 3
+    assert doubled_threads.pairs(now, search(site)) == []
+    for text in "abc":
+        assert thread_aliases.stored_id(now, f"blog/{text}.html") == text
+        assert sample_threads.listed(now, text) == [text, f"only {text}"]
+    counter_oracle.assert_counted()
+    thread_moves.run_to_end(
+        thread_moves.undo(site.id, moves[0].id, sample_threads.ADA, now=moves[0].began)
+    )
+    (pair,) = doubled_threads.pairs(site_settings.get("demo"), search(site))
+    assert pair.doubled == 1
+
+
+@pytest.mark.usefixtures("store")
+def test_a_search_keeps_a_limited_number_of_pairs(
+    site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doubled_threads, "MOST_BYTES", 30)
+    double(site, "a", "b", "c")
+    doubled_threads.begin(site.id, now=sample_threads.START)
+    doubled_threads.finish(9)
+    assert (len(search(site).found), search(site).is_full) == (2, True)
+
+
+@pytest.mark.embedded
+def test_a_search_reads_each_comment_once(
+    site: records.Site, store: connection.Store, engine: inprocess.Engine
+) -> None:
+    with store.context():
+        double(site, "a", "b", "c")
+        doubled_threads.begin(site.id, now=sample_threads.START)
+        with testing.meter(engine) as meter:
+            assert doubled_threads.finish(9) == 2
+    # Each of the two steps also reads the site's search before it stores the next state.
+    assert (meter.reads, meter.writes) == (9 + 1 + 2, 2)
+
+
+def test_a_blog_that_was_imported_at_old_and_new_addresses_is_merged_whole(
+    app: flask.Flask, site: records.Site, open_store: connection.Store, tmp_path: Path
+) -> None:
+    export, copy = optional_tools.real_export("disqus/laisky-209.xml"), tmp_path / "copy.xml"
+    run(app, "import", "disqus", export, "--site", "demo", "--map", "/p/*=/blog/*.html")
+    with open_store.context():
+        before = _visible(site)
+    run(app, "export", "demo", copy, "--format", "wxr")
+    run(app, "import", "wordpress", copy, "--site", "demo", "--map", "/blog/*.html=/*/")
+    with open_store.context():
+        doubled_threads.begin(site.id, now=sample_threads.START)
+        while doubled_threads.finish(20):
+            pass
+        lines = doubled_threads.pairs(site, search(site))
+        addresses = {line.thread: line.double for line in lines}
+        assert addresses == {new: new.replace("/", "/blog/", 1) + ".html" for new in addresses}
+        assert (len(lines), sum(line.doubled for line in lines)) == (59, 204)
+        doubled_threads.merge_all(site.id, sample_threads.ADA)
+        while doubled_threads.finish(20):
+            pass
+        assert _visible(site) == before
+        counter_oracle.assert_counted()
+
+
+def _visible(site: records.Site) -> int:
+    where = (("site", "=", site.id), ("status", "=", "approved"))
+    return reads.count(reads.Query("Comment", where))

@@ -74,6 +74,7 @@ def test_a_merge_hides_what_both_threads_have_and_keeps_all_replies(site: record
         }
         return {thread: comment.id for thread, comment in made.items()}
 
+    post(site, "b", 0)
     roots = double(1, {}, "root")
     replies = double(2, roots, "reply")
     post(site, "b", 3, replies["b"])
@@ -86,12 +87,12 @@ def test_a_merge_hides_what_both_threads_have_and_keeps_all_replies(site: record
     before = {thread: tree(site, thread) for thread in ("a", "b")}
     slug = slugs.find(site.scheme, sample_threads.name_of(site, "b"), replies["b"], field="").slug
     plan = join_plan.of_merge(site, "b", "a")
-    assert (plan.comments, plan.doubled) == (6, 3)
+    assert (plan.comments, plan.doubled) == (7, 3)
     done = merge("b", "a")
     now = site_settings.get("demo")
     assert tree(now, "a") == [
-        ("root", ""), ("reply", "root"), ("b3", "reply"), ("a4", "reply"), ("b5", "root"),
-        ("b6", ""), ("twice", ""), ("twice", ""),
+        ("b0", ""), ("root", ""), ("reply", "root"), ("b3", "reply"), ("a4", "reply"),
+        ("b5", "root"), ("b6", ""), ("twice", ""), ("twice", ""),
     ]  # fmt: skip
     address = slugs.address_from(sample_threads.name_of(now, "b"), slug)
     found = slugs.find(now.scheme, sample_threads.name_of(now, "a"), address, field="slug")
@@ -107,7 +108,7 @@ def test_a_merge_hides_what_both_threads_have_and_keeps_all_replies(site: record
 
 
 def tree(site: records.Site, thread: str) -> list[tuple[str, str]]:
-    """Return the texts of the comments that readers see, in order, with the text that each answers."""
+    """Return the texts that readers see, in order, each with the text that it answers."""
     rows = ordered_query.thread(sample_threads.name_of(site, thread))
     texts = {row.id: row.body for row in rows}
     return [(row.body, texts.get(row.reply_to or "", "")) for row in rows]

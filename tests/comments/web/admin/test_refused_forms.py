@@ -135,10 +135,10 @@ BUTTONS = {
         f"/admin/sites/<site:site_id>/{each}"
         for each in (
             "author", "comments/<comment:comment_id>", "connections/change", "imports",
-            "imports/finish", "imports/part", "imports/undo", "imports/upload", "log", "moves/undo",
-            "notifications/test", "queue", "queue/all", "queue/jobs/<job>",
-            "reported", "counters/remove", "rules/remove", "settings/origin", "start/done",
-            "start/origin", "team/role", "team/withdraw", "thread", "thread/state",
+            "imports/finish", "imports/part", "imports/undo", "imports/upload", "log",
+            "moves/doubles", "moves/undo", "notifications/test", "queue", "queue/all",
+            "queue/jobs/<job>", "reported", "counters/remove", "rules/remove", "settings/origin",
+            "start/done", "start/origin", "team/role", "team/withdraw", "thread", "thread/state",
             "thread/stored", "undelete",
         )
     ),

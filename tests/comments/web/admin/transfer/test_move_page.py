@@ -1,6 +1,7 @@
 """An owner moves threads in the console after a preview, and takes the move back."""
 
 import re
+from typing import Any
 
 import flask
 import pytest
@@ -10,7 +11,13 @@ from comments.domain import records
 from comments.moderation.policy import policy_changes
 from comments.sites import site_settings
 from comments.store import connection
-from comments.transfer.moves import move_journal, move_plan, thread_joins, thread_moves
+from comments.transfer.moves import (
+    doubled_threads,
+    move_journal,
+    move_plan,
+    thread_joins,
+    thread_moves,
+)
 from comments.web.admin.transfer import move_page
 from tests.support.html import html_validator
 from tests.support.people import account_holders
@@ -194,3 +201,57 @@ def test_a_refused_merge_stores_nothing_and_large_pages_need_the_command(
     monkeypatch.setattr(move_page, "MOST_COMMENTS", 1)
     assert "Use the command flatthread thread merge" in desk.settle("/moves", status=409, **form)
     assert _states() == []
+
+
+def test_doubled_pages_are_found_and_merged_one_by_one_or_all(
+    desk: Desk, site: records.Site
+) -> None:
+    for page in ("a", "b", "c"):
+        for text in (page, f"only {page}"):
+            sample_threads.post(site, text, thread=f"{HOST}/{page}")
+    assert "Look for doubled pages" in desk.page("/moves")
+    assert "No page has comments of another one." not in desk.page("/moves")
+    desk.settle("/moves/doubles", act="look")
+    page = desk.page("/moves")
+    assert html_validator.complaints([page]) == [[]]
+    assert "3 doubled comments found" in page
+    assert re.search(f"{HOST}/blog/a</bdi></code> → <code><bdi>{HOST}/a</bdi>", page)
+    form: Any = {"way": "merge", "source": f"{HOST}/blog/a", "target": f"{HOST}/a"}
+    assert "1 comment is on the other page too." in desk.settle("/moves", status=200, **form)
+    desk.settle("/moves", planned="1", **form)
+    assert "2 doubled comments found" in desk.page("/moves")
+    desk.settle("/moves/doubles", act="merge")
+    assert "No page has comments of another one." in desk.page("/moves")
+    assert _states() == [("done", 1, 0)] * 3
+    for name in ("a", "b", "c"):
+        assert sample_threads.listed(site, f"{HOST}/{name}") == [name, f"only {name}"]
+    for page in ("x", "y"):
+        for text in ("equal", *(f"{page}{number}" for number in range(2))):
+            sample_threads.post(site, text, thread=f"{HOST}/{page}")
+    desk.settle("/moves/doubles", act="look")
+    page = desk.page("/moves")
+    assert "may be different pages" in page
+    assert 'name="act" value="merge"' not in page
+    desk.settle("/moves/doubles", act="merge")
+    assert len(_states()) == 3
+    desk.settle("/moves/doubles", status=400, act="both")
+
+
+def test_a_long_search_continues_in_the_background(
+    desk: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_threads.post(site, "a", thread=f"{HOST}/a")
+    monkeypatch.setattr(doubled_threads, "AT_ONCE", 1)
+    monkeypatch.setattr(move_page, "_STEPS", 1)
+    desk.settle("/moves/doubles", act="look")
+    page = desk.page("/moves")
+    assert "Looking for doubled pages. 4 comments compared so far." in page
+    assert 'value="look"' not in page
+    while doubled_threads.finish(1):
+        pass
+    assert "1 doubled comment found" in desk.page("/moves")
+    desk.settle("/moves/doubles", act="merge")
+    assert "Merging pages: 1 of 1." in desk.page("/moves")
+    desk.settle("/moves/doubles", act="merge")
+    assert "No page has comments of another one." in desk.page("/moves")
+    assert len(_states()) == 1
