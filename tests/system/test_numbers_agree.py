@@ -82,6 +82,8 @@ def _move(app: flask.Flask, threads: list[str]) -> None:
         result = app.test_cli_runner().invoke(args=["thread", *words])
         assert result.exit_code == 0, result.output
 
+    run("set", "demo", threads[0], "--category=news")
+    run("set", "demo", threads[1], "--category=travel")
     run("move", "demo", threads[0], "moved.example/page")
     threads[0] = "moved.example/page"
     run("merge", "demo", threads.pop(1), threads[0], "--yes")
