@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 HOST, OTHER = "blog.laisky.com", "www.evanlin.com"
 FIRST = [f"http://{HOST}", f"http://{OTHER}"]
 RULES = ("/blog/*.html=/*/", f"{OTHER}={HOST}")
-WRITERS = 3
+WRITERS = 20
 
 
 @contextlib.contextmanager
