@@ -58,7 +58,7 @@ def raw() -> bytes:
     # One byte more than allowed is read, because Flask silently truncates a chunked body at its
     # limit.
     request.max_content_length = limit + 1
-    data = request.get_data(cache=False)
+    data = request.get_data()
     if len(data) > limit:
         raise errors.TooLarge(field_errors.BODY, limit)
     if request.content_length not in {None, len(data)}:
