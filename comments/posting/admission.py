@@ -112,9 +112,10 @@ class Submission:
 
     `title`, `url` and `categories` are thread data (`naming`). For a comment from a test page,
     these three fields are not stored, because they may differ from those of the thread's page.
-    `key` is the idempotency key. `since` is the creation time of the author's account, if the
-    author has one. `proof`, `turnstile` and `trap` are checked before the comment is stored; a form
-    without JavaScript (`is_plain`) has no proofs.
+    `key` is the idempotency key. It belongs to `asked`, the id by which the reader named the thread
+    (if it is not `thread`), because the thread may be merged before a retry. `since` is the
+    creation time of the author's account, if the author has one. `proof`, `turnstile` and `trap`
+    are checked before the comment is stored; a form without JavaScript (`is_plain`) has no proofs.
     """
 
     thread: str
@@ -124,6 +125,7 @@ class Submission:
     title: str = ""
     url: str = ""
     key: str | None = None
+    asked: str = ""
     categories: tuple[str, ...] = ()
     since: datetime | None = None
     proof: str = ""

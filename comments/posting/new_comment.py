@@ -93,7 +93,8 @@ def _prepare(
     author, brought, text = _clean(sent, site)
     network = request.sender.network
     name = records.ThreadName(site.id, sent.thread)
-    digest, secret = _digest(current, name, author, sent.key)
+    asked = records.ThreadName(site.id, sent.asked or sent.thread)
+    digest, secret = _digest(current, asked, author, sent.key)
     made = keyed_hashes.text(digest)
     parts = (author.name, author.website, author.email, sent.parent or "", text.body)
     # The hash is keyed because all parts except the e-mail address are public, so a plain hash

@@ -302,9 +302,11 @@ def number(
 
 
 def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
-    """Return the change that an earlier request, or an earlier run of this request, has made."""
-    same_thread = row.thread == comment_rows.thread_key_name(draft.name)
-    if not same_thread or row.fingerprint != draft.fingerprint:
+    """Return the change that an earlier request, or an earlier run of this request, has made.
+
+    The comment may have moved to another thread since then.
+    """
+    if row.fingerprint != draft.fingerprint:
         raise errors.KeyReused
     is_from_origin = (row.origin or b"") == draft.origin
     if transactions.may_have_run() and is_from_origin and row.created == draft.created:

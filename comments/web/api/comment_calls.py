@@ -344,6 +344,7 @@ def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> adm
         author = records.Author(name, sent.website, sent.email, speaker.id, speaker.is_staff)
     return admission.Submission(
         thread=thread,
+        asked=flask.g.asked_thread,
         parent=sent.parent,
         author=author,
         body=sent.body,

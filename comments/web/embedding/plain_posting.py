@@ -110,6 +110,7 @@ def _submission(sent: PlainComment, thread: str, request: SiteRequest) -> admiss
     joined = "\0".join((sent.key, *content))
     return admission.Submission(
         thread=thread,
+        asked=flask.g.asked_thread,
         parent=parent,
         author=records.Author(sent.name, website),
         body=sent.body,

@@ -172,6 +172,33 @@ def test_old_cursors_and_numbers_of_a_merged_thread_lead_on(
 
 
 @pytest.mark.usefixtures("store")
+def test_a_retry_after_a_merge_or_a_split_posts_nothing_again(
+    site: records.Site, client: FlaskClient
+) -> None:
+    post(site, "a", 1)
+    post(site, "b", 2)
+    path, headers = "/api/v1/sites/demo/comments?thread=b", {"Idempotency-Key": "k" * 20}
+
+    def send() -> str:
+        answer = client.post(path, json={"name": "Ann", "body": "text"}, headers=headers)
+        assert answer.status_code == 201
+        posted: str = answer.get_json()["comment"]["id"]
+        return posted
+
+    first = send()
+    done = merge("b", "a")
+    assert send() == first
+    now = site_settings.get("demo")
+    split = thread_joins.begin(now, join_plan.of_split(now, first, "c"), ADA, now=NOW)
+    assert send() == first
+    undo(split)
+    undo(done)
+    assert send() == first
+    listed = [sample_threads.listed(site_settings.get("demo"), thread) for thread in ("a", "b")]
+    assert listed == [["a1"], ["b2", "text"]]
+
+
+@pytest.mark.usefixtures("store")
 def test_the_emptied_threads_buckets_are_deleted_after_two_minutes(site: records.Site) -> None:
     post(site, "a", 1)
     post(site, "b", 2)
