@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
@@ -59,6 +60,11 @@ def open_later(
     """Set how commands of this application open the store, or use its files, when they run."""
     app.extensions[_OPENER] = opener
     app.extensions[_FILES] = data_files
+
+
+def now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
 
 
 def settings() -> "config.Settings":

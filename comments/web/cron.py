@@ -16,7 +16,6 @@ task waited a minute, delivery tasks in the same queue would be delayed.
 import functools
 import hmac
 import time
-from datetime import UTC, datetime
 
 import flask
 
@@ -70,12 +69,12 @@ def upkeep() -> flask.Response:
         done = process.round(names)
     else:
         done = process.compact_and_clear(names, time.sleep)
-        thread_audit.check_threads(context.settings().audit_reads, now=datetime.now(UTC))
-    scheduler.continue_jobs(datetime.now(UTC))
+        thread_audit.check_threads(context.settings().audit_reads, now=context.now())
+    scheduler.continue_jobs(context.now())
     process.plan_digests()
-    upload_steps.go_on(context.settings().secret, lambda: datetime.now(UTC))
-    import_undo.finish(now=datetime.now(UTC))
-    usage.settle(now=datetime.now(UTC))
+    upload_steps.go_on(context.settings().secret, context.now)
+    import_undo.finish(now=context.now())
+    usage.settle(now=context.now())
     response = flask.jsonify(folded=done.compacted, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -96,7 +95,7 @@ def deliver() -> flask.Response:
         if not done.delivered or time.monotonic() >= end:
             break
     sent = process.send(end - time.monotonic())
-    usage.settle(now=datetime.now(UTC))
+    usage.settle(now=context.now())
     waiting = process.waiting_messages()
     response = flask.jsonify(
         delivered=delivered,

@@ -6,8 +6,6 @@ command that creates a link shows the link only once. A password is typed at a p
 passed as an argument, because arguments are visible in process lists and shell histories.
 """
 
-from datetime import UTC, datetime
-
 import click
 
 from comments.accounts import accounts, identities, security_log
@@ -22,6 +20,7 @@ _HERE = "http://127.0.0.1:8080/"  # The default address of `flatthread serve`.
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
 account = console.Group("account")
+_NAME = click.argument("login", metavar="NAME")
 
 
 def _base_address(url: str) -> str:
@@ -76,14 +75,14 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
     base = _base_address(url)
     is_service = service or (role == roles.Role.OWNER and not site)
     invitation = invitations.Invitation((_grant(role, site, service=is_service),), mail)
-    token = invitations.invite(invitation, secret=console.settings().secret, now=datetime.now(UTC))
+    token = invitations.invite(invitation, secret=console.settings().secret, now=console.now())
     click.echo(invitations.link(base, "admin/welcome", token))
 
 
 @account.command("invitations")
 def _invitations() -> None:
     """List pending invitations, one per line: id, expiry, roles, and the address, shortened."""
-    now = datetime.now(UTC)
+    now = console.now()
     for made in invitations.list_pending(secret=console.settings().secret, now=now):
         held = ", ".join(map(_grant_text, made.grants))
         click.echo(f"{made.id}\t{made.expires:%Y-%m-%dT%H:%M:%SZ}\t{held}\t{made.address or '-'}")
@@ -97,8 +96,7 @@ def _withdraw(invitation: str) -> None:
     click.echo("Withdrew the invitation.")
 
 
-@account.command("add")
-@click.argument("login", metavar="NAME")
+@account.command("add", _NAME)
 @click.option("--name", "shown", help="Display name. Default: NAME.")
 @click.option("--role", type=_ROLES, required=True)
 @click.option("--site", default="", help="The role's site.")
@@ -118,7 +116,7 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
         password=credentials.check_and_hash(password, known[0].subject),
         grants=(grant,),
     )
-    accounts.add(newcomer, secret=secret, now=datetime.now(UTC))
+    accounts.add(newcomer, secret=secret, now=console.now())
     first_owner.remove(console.settings())
     click.echo(f"Added {newcomer.login}, {_grant_text(grant)}.")
 
@@ -131,8 +129,7 @@ def _list() -> None:
         click.echo(f"{person.id}\t{person.login or '-'}\t{person.name}\t{held}")
 
 
-@account.command("role")
-@click.argument("login", metavar="NAME")
+@account.command("role", _NAME)
 @click.argument("role", type=click.Choice([*(role.value for role in roles.GRANTED), "none"]))
 @click.option("--site", default="", help="The role's site.")
 @click.option("--service", is_flag=True, help="All sites.")
@@ -152,8 +149,7 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
     click.echo(f"Roles of {login}: {held}.")
 
 
-@account.command("reset")
-@click.argument("login", metavar="NAME")
+@account.command("reset", _NAME)
 @click.option(
     "--url",
     default="",
@@ -182,16 +178,14 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
     click.echo(invitations.link(base, "admin/reset", token))
 
 
-@account.command("sign-out")
-@click.argument("login", metavar="NAME")
+@account.command("sign-out", _NAME)
 def _sign_out(login: str) -> None:
     """End all sessions of an account. NAME is a sign-in name, a mail address or an account id."""
     accounts.end_sessions(_named_account(login).id, _cause())
     click.echo(f"Ended all sessions of {login}.")
 
 
-@account.command("remove")
-@click.argument("login", metavar="NAME")
+@account.command("remove", _NAME)
 def _remove(login: str) -> None:
     """Delete an account and end its sessions. The account's comments stay.
 
@@ -201,15 +195,14 @@ def _remove(login: str) -> None:
     click.echo(f"Removed account {login}.")
 
 
-@account.command("log")
-@click.argument("login", metavar="NAME")
+@account.command("log", _NAME)
 def _log(login: str) -> None:
     """Show an account's security log, newest first, one entry per line.
 
     Each line contains the time, the event, who acted (- for the account's owner), and a letter for
     the network (- if unknown). Equal letters mean the same network.
     """
-    entries = security_log.list_entries(_named_account(login).id, now=datetime.now(UTC))
+    entries = security_log.list_entries(_named_account(login).id, now=console.now())
     for entry, letter in security_log.with_network_names(entries):
         at = f"{entry.time:%Y-%m-%dT%H:%M:%SZ}"
         click.echo(f"{at}\t{entry.event}\t{entry.by or '-'}\t{letter or '-'}")
@@ -221,7 +214,7 @@ def _cause() -> "security_log.Cause":
         security_log.OPERATOR,
         "",
         settings.secret,
-        datetime.now(UTC),
+        console.now(),
         sends_mail=mail_server.sends_mail(settings),
     )
 

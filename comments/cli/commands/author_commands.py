@@ -4,8 +4,6 @@ An operator can name an author by account (name, mail address or id), by author 
 author's comments, because people who ask about their data can usually name a comment.
 """
 
-from datetime import UTC, datetime
-
 import click
 import msgspec
 
@@ -26,7 +24,7 @@ def _export(who: str) -> None:
     WHO is the id of one of the author's comments, an author id, or an account's name, mail address
     or id.
     """
-    secret, now = console.settings().secret, datetime.now(UTC)
+    secret, now = console.settings().secret, console.now()
     everything = personal_data.export(_author_id(who), secret=secret, now=now)
     click.echo(msgspec.json.format(msgspec.json.encode(everything), indent=2).decode())
 
@@ -46,7 +44,7 @@ def _erase(who: str, *, yes: bool) -> None:
         click.confirm(f"Permanently erase all data of {author_id}?", abort=True)
     comments = votes = 0
     while True:
-        step = personal_data.erase(author_id, now=datetime.now(UTC))
+        step = personal_data.erase(author_id, now=console.now())
         comments, votes = comments + step.comments, votes + step.votes
         if step.is_done:
             break
@@ -67,7 +65,7 @@ def forget(address: str) -> None:
     The author data that comments store is not changed; retracting a comment erases that comment's
     author data.
     """
-    ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
+    ended = double_opt_in.forget(address, console.settings().secret, now=console.now())
     click.echo(f"Ended {quantity(ended, 'subscription')} and erased the address.")
     if accounts.by_identity(identities.of_address(address), console.settings().secret) is not None:
         click.echo(f"An account uses this address. To erase it, run `author erase {address}`.")

@@ -2,7 +2,6 @@
 
 import logging
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -47,7 +46,7 @@ def backup(target: Path | None, *, nightly: bool) -> None:
 
 def _backup(target: Path | None, settings: "config.Settings") -> None:
 
-    now = datetime.now(UTC)
+    now = console.now()
     if target is None:
         raise click.UsageError("Name a folder or a file, or set BACKUP_DIR.")
     if target.is_dir():
@@ -71,7 +70,7 @@ def _nightly(settings: "config.Settings") -> None:
     """Make the nightly backup, and write the result to the log of the service."""
     os.nice(_NICE)
     try:
-        made = nightly_backup.make(settings, console.data_files(), now=datetime.now(UTC))
+        made = nightly_backup.make(settings, console.data_files(), now=console.now())
     except errors.BackupFailed as error:
         _log.error("The nightly backup failed: %s", error.message)
         raise
@@ -124,7 +123,7 @@ def restore(file: Path, *, lost_secret: bool) -> None:
             file,
             settings,
             console.data_files(),
-            now=datetime.now(UTC),
+            now=console.now(),
             accepts_other_secret=lost_secret,
         )
     for line in _restore_lines(restored):

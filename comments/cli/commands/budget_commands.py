@@ -1,7 +1,5 @@
 """Show and set a website's daily budget (`sites.budgets`)."""
 
-from datetime import UTC, datetime
-
 import click
 import msgspec
 
@@ -19,7 +17,7 @@ _NAMES = records.Budget.__struct_fields__
 @click.argument("site_id", metavar="[SITE]", required=False)
 def _show(site_id: str | None) -> None:
     """Show a website's budget and today's usage; without SITE, show the service's own usage."""
-    now = datetime.now(UTC)
+    now = console.now()
     if site_id is None:
         for name, used in msgspec.structs.asdict(usage.total(usage.SERVICE, now=now)).items():
             click.echo(f"{name}\t{used}")

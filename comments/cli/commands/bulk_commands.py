@@ -5,7 +5,7 @@ by a running service, and by the next `moderate bulk-list`.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import click
@@ -80,7 +80,7 @@ def _start(site_id: str, verb: str, *, reason: str, yes: bool, **options: Any) -
 
     Comments that are edited or decided about before their turn are left as they are.
     """
-    now, wanted = datetime.now(UTC), queue_filter(site_id, options)
+    now, wanted = console.now(), queue_filter(site_id, options)
     if not yes:
         most = bulk_decisions.MOST
         number = "all" if wanted.is_search else f"{review_queue.count(wanted, most + 1):,}"
@@ -95,7 +95,7 @@ def _list(site_id: str) -> None:
     site = console.site(site_id).id
     for job in bulk_decisions.jobs(site):
         if job.ended is None:
-            bulk_decisions.go_on(site, job.id, now=datetime.now(UTC))
+            bulk_decisions.go_on(site, job.id, now=console.now())
     for job in bulk_decisions.jobs(site):
         moment = job.began.isoformat(timespec="seconds")
         numbers = f"{job.done} of {job.seen}"
@@ -106,7 +106,7 @@ def _list(site_id: str) -> None:
 @click.argument("job_id", metavar="ID")
 def _stop(site_id: str, job_id: str) -> None:
     """Stop a bulk decision. What was decided stays, and can be undone."""
-    job = bulk_decisions.cancel(console.site(site_id).id, job_id, now=datetime.now(UTC))
+    job = bulk_decisions.cancel(console.site(site_id).id, job_id, now=console.now())
     click.echo(f"Stopped {job.id}. {quantity(job.done, 'comment')} changed.")
 
 
@@ -115,12 +115,12 @@ def _stop(site_id: str, job_id: str) -> None:
 def _undo(site_id: str, job_id: str) -> None:
     """Undo a bulk decision, except for comments that were changed again since."""
     site = console.site(site_id).id
-    bulk_decisions.undo(site, job_id, ACTOR, now=datetime.now(UTC))
+    bulk_decisions.undo(site, job_id, ACTOR, now=console.now())
     _finish(site, job_id)
 
 
 def _finish(site: str, job_id: str) -> None:
-    job = bulk_decisions.go_on(site, job_id, now=datetime.now(UTC), progress=_show)
+    job = bulk_decisions.go_on(site, job_id, now=console.now(), progress=_show)
     left = job.seen - job.done
     kept = f" {quantity(left, 'comment')} left unchanged." if left else ""
     click.echo(f"{job.id}: {job.state}, {quantity(job.done, 'comment')} changed.{kept}")

@@ -5,7 +5,6 @@ is never shown.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -43,7 +42,7 @@ def _with_terms(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _by() -> "registration.By":
 
-    return registration.By(_ACTOR, datetime.now(UTC), console.settings())
+    return registration.By(_ACTOR, console.now(), console.settings())
 
 
 def _client() -> "safe_http.HttpClient":

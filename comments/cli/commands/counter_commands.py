@@ -1,7 +1,7 @@
 """Declare counters of comments, and show their numbers: `counter`."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import click
 import msgspec
@@ -51,7 +51,7 @@ def _add(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], v
     declared = declared_counters.declare(name, where, by, value)
     site = console.site(site_id).id
     _say_cost(site, declared)
-    declarations.add(site, declared, now=datetime.now(UTC))
+    declarations.add(site, declared, now=console.now())
     click.echo(f"Added the counter {name} to {site}: {declared}.")
     _run_job(site)
 
@@ -64,7 +64,7 @@ def _change(
     """Replace a counter's declaration, and count all comments again."""
     declared = declared_counters.declare(name, where, by, value)
     site = console.site(site_id).id
-    declarations.change(site, declared, now=datetime.now(UTC))
+    declarations.change(site, declared, now=console.now())
     click.echo(f"Changed the counter {name} of {site}: {declared}.")
     _run_job(site)
 
@@ -76,8 +76,7 @@ def _cost(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], 
     _say_cost(console.site(site_id).id, declared_counters.declare(name, where, by, value))
 
 
-@counter.command("list", console.SITE)
-@_form
+@counter.command("list", console.SITE, _form)
 def _list(site_id: str, form: tables.TableFormat) -> None:
     """List a site's counters, with what they count."""
     lines = [
@@ -122,7 +121,7 @@ def _show(
 def _remove(site_id: str, name: str) -> None:
     """Remove a counter and its numbers."""
     site = console.site(site_id).id
-    declarations.remove(site, name, now=datetime.now(UTC))
+    declarations.remove(site, name, now=console.now())
     click.echo(f"Removed the counter {name} from {site}.")
     _run_job(site)
 

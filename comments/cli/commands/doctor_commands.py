@@ -3,7 +3,6 @@
 import os
 import pwd
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import click
 import flask
@@ -57,7 +56,7 @@ def _findings() -> "Iterator[service_checks.ServiceFinding]":
                 return
         settings, store = console.open_store(creates=False)
         with store.context():
-            yield from service_checks.store_findings(settings, datetime.now(UTC))
+            yield from service_checks.store_findings(settings, console.now())
     except errors.FlatthreadError as error:
         yield service_checks.wrong("store", error.message)
 

@@ -5,7 +5,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -62,7 +61,7 @@ def export(
         site_export.FORMATS[format_],
         site_contents.Choices(addresses=addresses, audit_log=audit_log),
         console.settings().secret,
-        datetime.now(UTC),
+        console.now(),
     )
     if target is None or target == _STANDARD_OUTPUT:
         _print(run)

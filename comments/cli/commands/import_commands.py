@@ -2,7 +2,6 @@
 
 import html
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import click
@@ -102,7 +101,7 @@ def _write(
         summary = import_writer.write(
             plan,
             scheme=site.scheme,
-            now=datetime.now(UTC),
+            now=console.now(),
             progress=advance,
             told=events.extend,
             prepare=None if restore.parts is None else prepare,
@@ -112,7 +111,7 @@ def _write(
     # Deliver the events here: without a running server, no other process would update the
     # counters, which the operator will probably check next.
     handlers = wiring.handlers(console.settings())
-    scheduler.deliver(events, now=datetime.now(UTC), handlers=handlers)
+    scheduler.deliver(events, now=console.now(), handlers=handlers)
     return summary
 
 

@@ -1,7 +1,7 @@
 """List, show and undo imports: `imports`."""
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
@@ -21,11 +21,10 @@ _PAUSE = 5.0  # Seconds between two attempts
 _SITE = click.option("--site", "site_id", required=True, help="The site of the imports.")
 
 
-@imports.command("list")
-@_SITE
+@imports.command("list", _SITE)
 def list_(site_id: str) -> None:
     """List a site's imports, newest first: id, start, format, file, added comments, state."""
-    now = datetime.now(UTC)
+    now = console.now()
     entries = list(import_journal.recent_imports(console.site(site_id).id))
     if entries:
         click.echo("id\tbegan\tformat\tfile\tadded\tstate")
@@ -47,7 +46,7 @@ def list_(site_id: str) -> None:
 @_SITE
 def show(import_id: str, site_id: str) -> None:
     """Show an import: its file, its progress, and whether and until when it can be undone."""
-    now, site = datetime.now(UTC), console.site(site_id).id
+    now, site = console.now(), console.site(site_id).id
     stored = import_journal.get(site, import_id)
     lines = {
         "id": stored.id,
@@ -91,7 +90,7 @@ def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) ->
     also run it again. An import can be undone until 30 days after it began. Settings from an export
     of Flatthread stay.
     """
-    site, now = console.site(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, console.now()
     act = audit_log.Act(moderation_commands.ACTOR, import_undo.VERB, reason)
     stored = import_journal.get(site, import_id)
     import_undo.check(site, stored, now)
@@ -124,18 +123,18 @@ def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
         done = import_undo.go_on(
             site,
             import_id,
-            now=datetime.now(UTC),
+            now=console.now(),
             told=events.extend,
             progress=lambda _: advance(1),
         )
     # Deliver the events here, because there may be no running server.
-    scheduler.deliver(events, now=datetime.now(UTC), handlers=handlers)
+    scheduler.deliver(events, now=console.now(), handlers=handlers)
     return done
 
 
 def _compact(site: str) -> bool:
     """Compact the changed threads of a site; return False if there are none."""
-    names = [name for name in due_threads.find(datetime.now(UTC)) if name.site == site]
+    names = [name for name in due_threads.find(console.now()) if name.site == site]
     try:
         done = scheduler.compact_whole(names, wait=compaction_commands.sleep)
     except errors.Overloaded:

@@ -6,7 +6,7 @@ line".
 
 import functools
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, TextIO
 
 import click
@@ -29,6 +29,7 @@ _SHOWN = 60  # Maximum number of characters of a text that a list shows.
 _LONGEST_BAN = 36_500  # In days; for a longer ban, omit --days.
 
 rule = console.Group("rule")
+_AUTHOR = click.argument("author", metavar="AUTHOR")
 moderate = console.Group("moderate")
 
 _reason = click.option("--reason", default="", help="Reason, for the audit log.")
@@ -74,7 +75,7 @@ def _add(
     name = rule_id or policy_changes.new_rule_id()
     made = _rule(name, action, {**conditions, "is_on": not is_off})
     site = console.site(site_id).id
-    policy_changes.put_rule(site, made, ACTOR, now=datetime.now(UTC), reason=reason)
+    policy_changes.put_rule(site, made, ACTOR, now=console.now(), reason=reason)
     click.echo(f"Saved rule {name} of {site}. {console.applies()}")
 
 
@@ -96,7 +97,7 @@ def _list(site_id: str) -> None:
 def _remove(site_id: str, rule_id: str, reason: str) -> None:
     """Remove a rule. Comments keep the status that the rule gave them."""
     site = console.site(site_id).id
-    policy_changes.remove_rule(site, rule_id, ACTOR, now=datetime.now(UTC), reason=reason)
+    policy_changes.remove_rule(site, rule_id, ACTOR, now=console.now(), reason=reason)
     click.echo(f"Removed rule {rule_id} of {site}.")
 
 
@@ -158,7 +159,7 @@ def _verb(verb: records.Verb) -> None:
     @click.argument("ids", metavar="COMMENT...", nargs=-1, required=True)
     @_reason
     def _decide(site_id: str, ids: tuple[str, ...], reason: str) -> None:
-        site, now = console.site(site_id).id, datetime.now(UTC)
+        site, now = console.site(site_id).id, console.now()
         _report_outcomes(decisions.decide_many(site, ids, verb, ACTOR, now=now, reason=reason))
 
 
@@ -175,13 +176,12 @@ def _edit(site_id: str, comment_id: str, file: TextIO, reason: str) -> None:
 
     Readers see that a moderator edited the comment.
     """
-    site, now = console.site(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, console.now()
     decisions.rewrite(site, comment_id, file.read(), ACTOR, now=now, reason=reason)
     click.echo(f"Saved the text of {comment_id}.")
 
 
-@moderate.command("ban", console.SITE)
-@click.argument("author", metavar="AUTHOR")
+@moderate.command("ban", console.SITE, _AUTHOR)
 @click.option("--days", type=click.IntRange(1, _LONGEST_BAN), help="Default: permanently.")
 @click.option("--shadow", "is_shadow", is_flag=True, help="New comments: visible to author only.")
 @click.option("--hide", "hides", is_flag=True, help="Also hide the author's existing comments.")
@@ -207,7 +207,7 @@ def _ban(
     Guests who clear their browser's data get a new id; --network-days and --mailbox recognize them
     anyway.
     """
-    site, now = console.site(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, console.now()
     who = decisions.author_id(site, author)
     until = None if days is None else now + timedelta(days=days)
     wanted = bans.BanScope(
@@ -223,13 +223,12 @@ def _ban(
         _report_outcomes(done)
 
 
-@moderate.command("unban", console.SITE)
-@click.argument("author", metavar="AUTHOR")
+@moderate.command("unban", console.SITE, _AUTHOR)
 @click.option("--restore", "restores", is_flag=True, help="Restore the author's hidden comments.")
 @_reason
 def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
     """Remove a ban. AUTHOR is an author id or the id of one of the author's comments."""
-    site, now = console.site(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, console.now()
     who = decisions.author_id(site, author)
     policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
     click.echo(f"Removed the ban of {who}.")
@@ -238,8 +237,7 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
         _report_outcomes(done)
 
 
-@moderate.command("links", console.SITE)
-@click.argument("author", metavar="AUTHOR")
+@moderate.command("links", console.SITE, _AUTHOR)
 def _links(site_id: str, author: str) -> None:
     """List the author ids of a person: id, link, time.
 
@@ -251,8 +249,7 @@ def _links(site_id: str, author: str) -> None:
         click.echo("\t".join((*link.authors, link.kind, since)))
 
 
-@moderate.command("link", console.SITE)
-@click.argument("author", metavar="AUTHOR")
+@moderate.command("link", console.SITE, _AUTHOR)
 @click.argument("other", metavar="OTHER")
 @_reason
 def _link(site_id: str, author: str, other: str, reason: str) -> None:
@@ -263,8 +260,7 @@ def _link(site_id: str, author: str, other: str, reason: str) -> None:
     _change_links(author_links.link, site_id, (author, other), reason)
 
 
-@moderate.command("unlink", console.SITE)
-@click.argument("author", metavar="AUTHOR")
+@moderate.command("unlink", console.SITE, _AUTHOR)
 @click.argument("other", metavar="OTHER")
 @_reason
 def _unlink(site_id: str, author: str, other: str, reason: str) -> None:
@@ -272,12 +268,10 @@ def _unlink(site_id: str, author: str, other: str, reason: str) -> None:
     _change_links(author_links.unlink, site_id, (author, other), reason)
 
 
-@moderate.command("allow-claims", console.SITE)
-@click.argument("author", metavar="AUTHOR")
-@_reason
+@moderate.command("allow-claims", console.SITE, _AUTHOR, _reason)
 def _allow_claims(site_id: str, author: str, reason: str) -> None:
     """Let readers claim an imported author's comments again after a claim was ended."""
-    site, now = console.site(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, console.now()
     who = decisions.author_id(site, author)
     author_links.allow_claims(site, who, ACTOR, now=now, reason=reason)
     click.echo(f"Readers may claim the comments of {who}.")
@@ -288,7 +282,7 @@ def _change_links(
 ) -> None:
     site = console.site(site_id).id
     one, other = (decisions.author_id(site, author) for author in authors)
-    change(site, one, other, ACTOR, now=datetime.now(UTC), reason=reason)
+    change(site, one, other, ACTOR, now=console.now(), reason=reason)
     for who in author_links.person(site, one):
         click.echo(who)
 
@@ -307,7 +301,7 @@ def _policy(
     if (policy, close_after, reports) != (None, None, None):
         wanted = None if policy is None else records.Policy(policy)
         book = policy_changes.set_policy(
-            site, ACTOR, now=datetime.now(UTC), policy=wanted, close_after=close_after,
+            site, ACTOR, now=console.now(), policy=wanted, close_after=close_after,
             reports=reports, reason=reason,
         )  # fmt: skip
     click.echo(f"policy\t{book.policy}\nclose-after\t{book.close_after}\nreports\t{book.reports}")
@@ -336,7 +330,7 @@ def _thread(
     state = {True: records.ThreadState.CLOSED, False: records.ThreadState.OPEN, None: None}[locks]
     wanted = records.Policy(policy) if policy not in {None, "inherit"} else None
     changed_thread = policy_changes.set_thread(
-        name, ACTOR, now=datetime.now(UTC), state=state, policy=wanted,
+        name, ACTOR, now=console.now(), state=state, policy=wanted,
         inherits=policy == "inherit", reason=reason,
     )  # fmt: skip
     click.echo(f"{changed_thread.state}, policy: {changed_thread.policy or 'inherited'}")
@@ -363,7 +357,7 @@ def _undo(site_id: str, entry: str, reason: str) -> None:
 
     Entries about rules cannot be undone.
     """
-    site, now = console.site(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, console.now()
     logged = audit_log.entry(site, entry)
     if comment_rows.is_comment_id(logged.subject):
         comment = decisions.undo(site, entry, ACTOR, now=now, reason=reason)

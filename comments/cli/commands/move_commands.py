@@ -3,7 +3,7 @@
 `thread_commands` adds these commands to `thread`.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TextIO
 
 import click
@@ -77,7 +77,7 @@ def _move_threads(
         click.echo("Nothing was stored.")
         return
     actor = moderation_commands.ACTOR
-    move = thread_moves.begin(site, plan, what, actor, now=datetime.now(UTC))
+    move = thread_moves.begin(site, plan, what, actor, now=console.now())
     move = thread_moves.run_to_end(move)
     click.echo(f"Moved {quantity(move.moved, 'thread')}.")
     click.echo(f"To undo this within 30 days: flatthread thread unmove {site.id} {move.id}")
@@ -146,14 +146,13 @@ def _join(site: records.Site, plan: "join_plan.JoinPlan", *, confirmed: bool) ->
     if not confirmed:
         click.echo("Nothing was stored. Add --yes to store it.")
         return
-    move = thread_joins.begin(site, plan, moderation_commands.ACTOR, now=datetime.now(UTC))
+    move = thread_joins.begin(site, plan, moderation_commands.ACTOR, now=console.now())
     thread_moves.run_to_end(move)
     click.echo(f"Moved {quantity(plan.comments, 'comment')}.")
     click.echo(f"To undo this within 30 days: flatthread thread unmove {site.id} {move.id}")
 
 
-@console.command("moves", console.SITE)
-@_json
+@console.command("moves", console.SITE, _json)
 def _list_moves(site_id: str, *, is_json: bool) -> None:
     """List the moves, merges and splits of a site's threads of the last 30 days, newest first."""
     moves = [
@@ -174,7 +173,7 @@ def _undo_move(site_id: str, move_id: str) -> None:
 
     The new addresses lead nowhere afterwards, except those that threads had before.
     """
-    actor, now = moderation_commands.ACTOR, datetime.now(UTC)
+    actor, now = moderation_commands.ACTOR, console.now()
     move = thread_moves.undo(console.site(site_id).id, move_id, actor, now=now)
     move = thread_moves.run_to_end(move)
     if move.join is not None:

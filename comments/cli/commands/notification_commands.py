@@ -1,7 +1,5 @@
 """Show and set who of a site's staff gets mail about its comments: `notification`."""
 
-from datetime import UTC, datetime
-
 import click
 
 from comments import errors
@@ -52,7 +50,7 @@ def _set(site_id: str, who: str, choice: str, hour: int, zone: str) -> None:
     `each` is every new comment, `held` only comments that wait for approval, `daily` a digest of
     the new comments, and `none` nothing.
     """
-    noted = audit_log.Noted(audit_log.Act(moderation_commands.ACTOR, "set-site"), datetime.now(UTC))
+    noted = audit_log.Noted(audit_log.Act(moderation_commands.ACTOR, "set-site"), console.now())
     wanted = staff_notices.NoticeChoice(choice)
     recipient = _recipient(site_id, who)
     notice_recipients.choose(site_id, recipient, wanted, hour=hour, zone=zone, noted=noted)
@@ -84,7 +82,7 @@ def _recipient(site: str, who: str) -> str:
 @click.argument("address")
 def _test(site_id: str, address: str) -> None:
     """Send a test mail to ADDRESS, and print what the mail server answered."""
-    site, now = console.site(site_id), datetime.now(UTC)
+    site, now = console.site(site_id), console.now()
     outcome = staff_mail.send_test(console.settings(), site, address, now=now)
     click.echo(outcome.reason)
     if outcome.end is not outcomes.End.DELIVERED:

@@ -1,7 +1,5 @@
 """Show and set a website's limits and checks for posts (`sites.post_limits`)."""
 
-from datetime import UTC, datetime
-
 import click
 
 from comments.cli import console
@@ -59,7 +57,7 @@ def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: st
     KEY is the site key; if it is omitted, the stored key is kept.
     """
     given = turnstile_settings.TurnstileInput(key or "", secret, refuses=then == "refuse", url=url)
-    turnstile_settings.set_up(site_id, given, settings=console.settings(), now=datetime.now(UTC))
+    turnstile_settings.set_up(site_id, given, settings=console.settings(), now=console.now())
     click.echo(f"{site_id} now uses Turnstile. {console.applies()}")
 
 

@@ -4,8 +4,6 @@ A client secret is typed at a prompt and never passed as an argument, because ar
 in process lists and shell histories. No command shows a client secret.
 """
 
-from datetime import UTC, datetime
-
 import click
 
 from comments.accounts.oidc import login_flow, oidc_client, providers
@@ -18,8 +16,7 @@ _site = click.option("--site", "sites", multiple=True, help="For readers of this
 _at_console = click.option("--desk", "at_desk", is_flag=True, help="For owners and moderators.")
 
 
-@provider.command("add")
-@_name
+@provider.command("add", _name)
 @click.option("--issuer", required=True, help="The provider's issuer address.")
 @click.option("--client", required=True, help="This service's client id at the provider.")
 @click.option("--title", help="Name on sign-in buttons. Default: NAME.")
@@ -43,7 +40,7 @@ def _add(
         console.site(site)  # Raises an error before anything is prompted for or stored.
     given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
-    made = providers.make(registration, settings.secret, now=datetime.now(UTC))
+    made = providers.make(registration, settings.secret, now=console.now())
     _client_of(made).check()
     providers.add(made)
     _report_offer(providers.offer(name, sites, at_desk=at_desk))
@@ -57,34 +54,26 @@ def _list() -> None:
         click.echo(f"{entry.name}\t{entry.issuer}\t{entry.client}\t{_users(entry)}")
 
 
-@provider.command("offer")
-@_name
-@_site
-@_at_console
+@provider.command("offer", _name, _site, _at_console)
 def _offer(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Let people sign in with a provider."""
     _report_offer(providers.offer(name, sites, at_desk=at_desk))
 
 
-@provider.command("withdraw")
-@_name
-@_site
-@_at_console
+@provider.command("withdraw", _name, _site, _at_console)
 def _withdraw(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Stop people from signing in with a provider. Existing sessions continue until they expire."""
     _report_offer(providers.withdraw(name, sites, at_desk=at_desk))
 
 
-@provider.command("check")
-@_name
+@provider.command("check", _name)
 def _check(name: str) -> None:
     """Check a provider's configuration document; exit with 1 if it is not valid."""
     _client_of(providers.by_name(name, providers.every())).check()
     click.echo(f"{name} answers.")
 
 
-@provider.command("remove")
-@_name
+@provider.command("remove", _name)
 def _remove(name: str) -> None:
     """Remove a provider and its client secret. Accounts linked to the provider are kept."""
     providers.remove(name)

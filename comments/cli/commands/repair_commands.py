@@ -1,7 +1,6 @@
 """Check and repair stored data: `repair` and `recount`."""
 
 import functools
-from datetime import UTC, datetime
 
 import click
 
@@ -38,7 +37,7 @@ def repair(
     broken = {name for name in names if not _is_whole(name, report)}
     if fix:
         upgrades.go_on(steps=None)
-        now, compact = datetime.now(UTC), functools.partial(scheduler.compact_whole, wait=None)
+        now, compact = console.now(), functools.partial(scheduler.compact_whole, wait=None)
         for name in names:
             if name in broken:
                 thread_repair.mend(name, compact, now=now)

@@ -1,7 +1,5 @@
 """Encrypt stored data again after a change of `SECRET`: `secret renew`."""
 
-from datetime import UTC, datetime
-
 import click
 
 from comments.cli import console
@@ -24,7 +22,7 @@ def _renew() -> None:
     if len(secret_rotation.accepted_secrets(settings.secret)) == 1:
         raise click.ClickException("Set SECRET_OLD to the previous secret.")
     actor = records.Actor("cli", "command line")
-    by = registration.By(actor, datetime.now(UTC), settings, "the secret was changed")
+    by = registration.By(actor, console.now(), settings, "the secret was changed")
     done = reencryption.renew(by)
     click.echo(f"Encrypted {quantity(done.rows, 'row')} under SECRET.")
     if done.subscribers:

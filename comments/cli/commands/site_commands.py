@@ -1,6 +1,5 @@
 """Add, list, change and delete websites: `site`."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -51,7 +50,7 @@ def _checked_origins(
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
     """Add a website and the origins of its pages. If the store does not exist, it is created."""
     added = site_settings.add(
-        site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC), ignore_www=True
+        site_id, origins, scheme=console.settings().scheme, now=console.now(), ignore_www=True
     )
     click.echo(f"Added {added.id} ({', '.join(added.origins)}).")
 
@@ -71,8 +70,7 @@ def _deletion_state(website: records.Site) -> str:
     return f"deleted, can be undeleted until {site_deletion.ends(website):%Y-%m-%d %H:%M} UTC"
 
 
-@site.command("show")
-@click.argument("site_id", metavar="SITE")
+@site.command("show", console.SITE)
 def _show_site(site_id: str) -> None:
     """Show a website's name and origins, and the other origins that asked for its comments.
 
@@ -80,7 +78,7 @@ def _show_site(site_id: str) -> None:
     origins are the latest ones of the last seven days. Anybody can send any origin, so add only
     your own (`site set SITE --add-origin`).
     """
-    website, now = console.site(site_id), datetime.now(UTC)
+    website, now = console.site(site_id), console.now()
     click.echo(f"{website.id}\t{website.name}")
     for origin in website.origins:
         click.echo(f"allowed\t{origin}")
@@ -110,21 +108,19 @@ def _check_page(site_id: str, url: str) -> None:
 _yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
-@site.command("rename")
-@click.argument("site_id", metavar="SITE")
+@site.command("rename", console.SITE)
 @click.argument("new", metavar="NEW-ID", callback=_checked_id)
 def _rename_site(site_id: str, new: str) -> None:
     """Give a website another id for its snippets. The earlier ids remain valid.
 
     A website can have five ids besides its first one. Commands accept all of them.
     """
-    website, now = console.site(site_id), datetime.now(UTC)
+    website, now = console.site(site_id), console.now()
     site_aliases.rename(website.id, new, moderation_commands.ACTOR, now=now)
     click.echo(f"{website.id} is now {new}. Snippets with its earlier ids still work.")
 
 
-@site.command("copy")
-@click.argument("site_id", metavar="SITE")
+@site.command("copy", console.SITE)
 @click.argument("new", metavar="NEW-ID", callback=_checked_id)
 @click.option(
     "--origin", "origins", multiple=True, required=True, callback=_checked_origins,
@@ -140,7 +136,7 @@ def _copy_site(site_id: str, new: str, origins: tuple[str, ...], *, with_comment
     """
     website, actor = console.site(site_id), moderation_commands.ACTOR
     made = site_copy.copy(
-        website.id, new, origins, actor, now=datetime.now(UTC), with_comments=with_comments
+        website.id, new, origins, actor, now=console.now(), with_comments=with_comments
     )
     click.echo(f"Added {made.id}, a staging copy of {website.id} ({', '.join(made.origins)}).")
     if with_comments:
@@ -160,9 +156,7 @@ def _copy_comments(site_id: str) -> None:
         click.echo(f"A server is copying the comments. The imports of {site_id} show the progress.")
 
 
-@site.command("delete")
-@click.argument("site_id", metavar="SITE")
-@_yes
+@site.command("delete", console.SITE, _yes)
 def _delete_site(site_id: str, *, yes: bool) -> None:
     """Delete a website with all its comments. For 30 days, `site undelete` takes it back.
 
@@ -171,29 +165,26 @@ def _delete_site(site_id: str, *, yes: bool) -> None:
     """
     website = console.site(site_id)
     _confirm(f"Delete {website.id} with all its comments?", website.id, yes=yes)
-    now = datetime.now(UTC)
+    now = console.now()
     deleted = site_deletion.delete(website.id, moderation_commands.ACTOR, now=now)
     click.echo(f"{deleted.id} is {_deletion_state(deleted)}. {console.applies()}")
 
 
-@site.command("undelete")
-@click.argument("site_id", metavar="SITE")
+@site.command("undelete", console.SITE)
 def _undelete_site(site_id: str) -> None:
     """Take a deleted website back, as it was."""
-    site_deletion.restore(site_id, moderation_commands.ACTOR, now=datetime.now(UTC))
+    site_deletion.restore(site_id, moderation_commands.ACTOR, now=console.now())
     click.echo(f"{site_id} is back. {console.applies()}")
 
 
-@site.command("erase")
-@click.argument("site_id", metavar="SITE")
-@_yes
+@site.command("erase", console.SITE, _yes)
 def _erase_site(site_id: str, *, yes: bool) -> None:
     """Erase all data of a deleted website now, instead of after 30 days.
 
     Backups keep the data until they are deleted. If the command is interrupted, a server continues
     the erasure, and so does the same command.
     """
-    now = datetime.now(UTC)
+    now = console.now()
     _confirm(f"Permanently erase all data of {site_id}?", site_id, yes=yes)
     site_erasure.begin(site_id, now=now)
     rows, done = 0, site_erasure.go_on(site_id, now=now)
@@ -324,7 +315,7 @@ def _move_category(site_id: str, old: str, new: str, reason: str) -> None:
     """
     site_settings.COPIES.get().drop(site_id)
     moved = category_moves.move(
-        console.site(site_id), old, new, moderation_commands.ACTOR, now=datetime.now(UTC),
+        console.site(site_id), old, new, moderation_commands.ACTOR, now=console.now(),
         reason=reason,
     )  # fmt: skip
     click.echo(
@@ -350,7 +341,7 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
     scheme = site_settings.checked_scheme(
         console.site(site_id).scheme, levels=levels, width=width, digits=digits
     )
-    rescheming.begin(site_id, scheme, moderation_commands.ACTOR, now=datetime.now(UTC))
+    rescheming.begin(site_id, scheme, moderation_commands.ACTOR, now=console.now())
     done = rescheming.run_to_end(site_id)
     if done is None:
         return

@@ -3,7 +3,7 @@
 A secret is shown once, by the command that creates it.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ site_key = console.Group("site-key")
 )
 def _add(site_id: str, public: Path | None) -> None:
     """Add a key. A generated secret is shown once."""
-    now = datetime.now(UTC)
+    now = console.now()
     if public is not None:
         made = site_keys.make_public(public.read_text(encoding="utf-8", errors="replace"), now=now)
         site_keys.add(site_id, made, noted=_audit_entry(now))
@@ -49,7 +49,7 @@ def _list(site_id: str) -> None:
 @click.argument("name", metavar="KEY")
 def _remove(site_id: str, name: str) -> None:
     """Revoke a key."""
-    site_keys.remove(console.site(site_id).id, name, noted=_audit_entry(datetime.now(UTC)))
+    site_keys.remove(console.site(site_id).id, name, noted=_audit_entry(console.now()))
     click.echo(f"Removed key {name} of {site_id}.")
 
 

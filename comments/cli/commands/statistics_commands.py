@@ -41,8 +41,7 @@ def _periodical(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-@stats.command("site", console.SITE)
-@FORM
+@stats.command("site", console.SITE, FORM)
 def _site(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of a whole site."""
     line = statistics.site(console.site(site_id).id)

@@ -1,7 +1,7 @@
 """List, show, change and rebuild threads: `thread list|show|set|rebuild` and more."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import click
@@ -30,6 +30,7 @@ from comments.upkeep import scheduler
 Line = TypeVar("Line", bound=msgspec.Struct)
 
 thread = console.Group("thread")
+_THREAD = click.argument("thread_id", metavar="THREAD")
 for _command in move_commands.COMMANDS:
     thread.add_command(_command)
 _json = click.option("--json", "is_json", is_flag=True, help="Print JSON, with all stored values.")
@@ -112,8 +113,7 @@ def _threads(site_id: str, category: str) -> Iterator[_ListedThread]:
             return
 
 
-@thread.command("show", console.SITE)
-@click.argument("thread_id", metavar="THREAD")
+@thread.command("show", console.SITE, _THREAD)
 @click.option("--hashes", is_flag=True, help="Print only the hashes and the slugs.")
 @click.option(
     "--raw", is_flag=True, help="Print the ids of comments and the keys of buckets, as stored."
@@ -170,8 +170,7 @@ def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
     click.echo(tables.format_table(kind, lines, form))
 
 
-@thread.command("followers", console.SITE)
-@click.argument("thread_id", metavar="THREAD")
+@thread.command("followers", console.SITE, _THREAD)
 @click.option("--addresses", is_flag=True, help="List the addresses whose owners agreed.")
 @click.option("--names", is_flag=True, help="List the readers without mail who agreed.")
 @click.option("--reason", default="", help="Reason for the list, for the audit log.")
@@ -189,7 +188,7 @@ def _show_followers(
     followers = thread_followers.count(name)
     listed: list[str] = []
     if addresses:
-        secret, now = console.settings().secret, datetime.now(UTC)
+        secret, now = console.settings().secret, console.now()
         actor = moderation_commands.ACTOR
         listed += follower_addresses.list_addresses(
             name, actor, secret=secret, now=now, reason=reason
@@ -220,8 +219,7 @@ def _listed_followers(name: records.ThreadName) -> Iterator[_ListedFollower]:
         after = page.after
 
 
-@thread.command("set", console.SITE)
-@click.argument("thread_id", metavar="THREAD")
+@thread.command("set", console.SITE, _THREAD)
 @click.option("--title", help='Title of the thread; "" for none.')
 @click.option("--url", help='Address of its page; "" for none.')
 @click.option("--category", "names", multiple=True, help="Categories; replaces all.")
@@ -259,7 +257,7 @@ def _set_thread(
     change = thread_overrides.change_details(
         console.site(site_id), name.id,
         thread_overrides.NewDetails(title, url, listed, inherits),
-        moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
+        moderation_commands.ACTOR, now=console.now(), reason=reason,
     )  # fmt: skip
     click.echo(f"Moved {quantity(change.moved, 'comment')}.")
     for field in thread_overrides.FIELDS:
@@ -268,8 +266,7 @@ def _set_thread(
         click.echo(f"{field}\t{value if isinstance(value, str) else ', '.join(value)}\t{by}")
 
 
-@thread.command("doubles", console.SITE)
-@_json
+@thread.command("doubles", console.SITE, _json)
 def _find_doubles(site_id: str, *, is_json: bool) -> None:
     """List threads that have comments in common: the same author, time and text.
 

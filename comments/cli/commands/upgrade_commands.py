@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -94,6 +93,6 @@ def _enter_unchanged(
 def _run_upgrade(files: "engine_files.EngineFiles | None", change: str, *, backs_up: bool) -> None:
     with console.enter_store(backs_up=backs_up):
         saves = backs_up and not change  # If `change` is set, opening the file made a backup
-        store_upgrade.begin(console.settings(), files if saves else None, now=datetime.now(UTC))
+        store_upgrade.begin(console.settings(), files if saves else None, now=console.now())
         rows = upgrades.go_on(steps=None)
     click.echo(f"The store is up to date. Read {quantity(f'{rows:,}', 'row')}.")

@@ -4,7 +4,6 @@ A secret is shown once, by the command that creates it.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import click
 
@@ -45,7 +44,7 @@ def _add(
     is_telegram = form == webhooks.MessageForm.TELEGRAM
     if is_telegram != (url is None) or is_telegram != (chat is not None):
         raise click.UsageError("Use either URL, or --form telegram with --chat ID.")
-    is_chat, now = form != webhooks.MessageForm.FLATTHREAD, datetime.now(UTC)
+    is_chat, now = form != webhooks.MessageForm.FLATTHREAD, console.now()
     default = webhooks.CHAT_TYPES if is_chat else webhooks.PUBLIC_TYPES
     wanted = tuple(kind for kind in webhooks.Type if kind in (types or default))
     if chat is not None:
@@ -111,7 +110,7 @@ def _switch_on(site_id: str, name: str) -> None:
 @webhook.command("test", console.SITE, _hook)
 def _test(site_id: str, name: str) -> None:
     """Send a message of type `test` to a webhook, even if it is off. Exit with 1 on failure."""
-    outcome = webhook_endpoints.send_test(_client(), site_id, name, now=datetime.now(UTC))
+    outcome = webhook_endpoints.send_test(_client(), site_id, name, now=console.now())
     click.echo(f"Webhook {name}: {outcome.reason}.")
     if outcome.end is not outcomes.End.DELIVERED:
         raise click.exceptions.Exit(1)
@@ -120,7 +119,7 @@ def _test(site_id: str, name: str) -> None:
 @delivery.command("status")
 def _status() -> None:
     """Show the numbers of pending events, pending messages and dead letters."""
-    waiting = dead_letters.count_waiting(datetime.now(UTC))
+    waiting = dead_letters.count_waiting(console.now())
     events, messages, dead = (
         f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
         for number in (waiting.events, waiting.messages, waiting.dead)
@@ -174,7 +173,7 @@ def _show(letter_id: str) -> None:
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 def _revive(letter_id: str | None, *, is_all: bool) -> None:
     """Retry dead letters from the start."""
-    now = datetime.now(UTC)
+    now = console.now()
     count = _settle(letter_id, is_all, lambda each: dead_letters.revive(each, now=now))
     click.echo(f"Revived {count}; they are retried within a minute.")
 
@@ -186,7 +185,7 @@ def _hold() -> None:
     Use this command after a database was restored and before anything else uses the database: its
     pending messages have probably been sent since the backup.
     """
-    held = held_messages.hold(console.settings(), now=datetime.now(UTC))
+    held = held_messages.hold(console.settings(), now=console.now())
     click.echo(f"Held {quantity(held, 'message')} (`delivery dead`).")
 
 

@@ -11,7 +11,6 @@ outcome names the verb that undoes the change.
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import flask
@@ -123,7 +122,7 @@ def apply_posted(visit: site_visit.Visit, here: str = "") -> FormResult | flask.
     order = read(forms.fields())
     if here and any(choice.id != here for choice in order.choices):
         raise errors.BadInput("act", "bad-form")
-    report = decide(visit, order, now=datetime.now(UTC))
+    report = decide(visit, order)
     if flask.request.accept_mimetypes.best == _JSON:
         return flask.Response(msgspec.json.encode(report), content_type=_JSON)
     return report
@@ -159,7 +158,7 @@ def _named_comment(one: Sequence[str]) -> ChosenComment:
     return ChosenComment(one[0], _revision("act", one[1]))
 
 
-def decide(visit: site_visit.Visit, order: RequestedDecision, *, now: datetime) -> FormResult:
+def decide(visit: site_visit.Visit, order: RequestedDecision) -> FormResult:
     """Apply the decision to the form's comments, one at a time.
 
     Raises:
@@ -169,7 +168,7 @@ def decide(visit: site_visit.Visit, order: RequestedDecision, *, now: datetime) 
     cases = _own_cases(visit.site, order.choices)
     if not cases:
         raise errors.NotFound("comment", order.choices[0].id)
-    outcomes = [_decide_one(visit, order, choice, cases, now) for choice in order.choices]
+    outcomes = [_decide_one(visit, order, choice, cases) for choice in order.choices]
     pending = review_queue.count_pending(visit.site.id)
     return FormResult(order.verb, tuple(outcomes), pending)
 
@@ -184,7 +183,6 @@ def _decide_one(
     order: RequestedDecision,
     choice: ChosenComment,
     cases: Mapping[str, records.Case],
-    now: datetime,
 ) -> CommentResult:
     case = cases.get(choice.id)
     author = "" if case is None else case.comment.author.name
@@ -193,7 +191,7 @@ def _decide_one(
     try:
         done = decisions.decide(
             visit.site.id, choice.id, order.verb, visit.account.actor,
-            now=now, reason=order.reason, revision=choice.revision,
+            now=visit.now, reason=order.reason, revision=choice.revision,
         )  # fmt: skip
     except errors.RevisionMismatch:
         return _overtaken_result(visit.site, choice, author)

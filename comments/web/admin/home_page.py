@@ -9,7 +9,7 @@ step.
 """
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -63,7 +63,7 @@ def add() -> flask.Response:
     """Propose an id for a website, or add the website and redirect to the page with its snippet."""
     account = signed_in.require(roles.Role.OWNER, roles.SERVICE)
     sent = forms.read(site_forms.NewSiteForm)
-    scheme, now = context.settings().scheme, datetime.now(UTC)
+    scheme, now = context.settings().scheme, context.now()
     try:
         origins = _origins(sent)
         proposed, is_kept = _proposed_id(origins[0]), sent.short_name == sent.proposed
@@ -115,7 +115,7 @@ def _page(
     error: errors.FlatthreadError | None = None,
 ) -> flask.Response:
     """Show the page; after a form, with the values sent, the origins or the problem."""
-    now, settings = datetime.now(UTC), context.settings()
+    now, settings = context.now(), context.settings()
     held, is_owner = _held_sites(account, now), account.may(roles.Right.MANAGE, roles.SERVICE)
     owned = {entry.site.id: entry.site for entry in held if entry.role is roles.Role.OWNER}
     setups = site_setup.of(list(owned))

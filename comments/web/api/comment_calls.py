@@ -7,7 +7,6 @@ valid, and the body is JSON of the expected type. Read calls never create entiti
 
 import functools
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Literal
 
 import flask
@@ -75,9 +74,9 @@ def list_comments(site_id: str) -> flask.Response:
     thread, query = query_strings.read_thread(comment_shapes.ListQuery, site)
     secret = context.settings().secret
     if query.canonical and cors.is_on_own_page(site):
-        declared_moves.note(site, thread, query.canonical, now=datetime.now(UTC))
+        declared_moves.note(site, thread, query.canonical, now=context.now())
     elif site.moves and flask.request.headers.get("Origin") in site.origins:
-        declared_moves.note_answer(site, thread, flask.g.asked_thread, now=datetime.now(UTC))
+        declared_moves.note_answer(site, thread, flask.g.asked_thread, now=context.now())
     if not isinstance(query.limit, int):
         list_queries.refuse_beside_all(query)
         name = records.ThreadName(site.id, thread)

@@ -6,7 +6,7 @@ linking their authors, and posting as staff.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 import flask
@@ -140,7 +140,7 @@ def begin_moderation(site_id: str) -> flask.Response:
         site_id,
         flask.request.headers.get("Origin"),
         secret=context.settings().secret,
-        now=datetime.now(UTC),
+        now=context.now(),
     )
     session = begun.session
     shown = ModeratorToken(begun.token, session.expires, session.account.name)
@@ -189,7 +189,7 @@ def decide(comment_id: str) -> flask.Response:
         comment_id,
         Verb(sent.verb),
         session.account.actor,
-        now=datetime.now(UTC),
+        now=context.now(),
         reason=sent.reason.strip(),
         revision=revision,
     )
@@ -205,7 +205,7 @@ def ban_author(comment_id: str) -> flask.Response:
     """
     query_strings.read(parameters.NoQuery)
     session, sent = moderator_callers.current(), json_bodies.read(NewBan)
-    author, now = decisions.case(session.site, comment_id).comment.author.id, datetime.now(UTC)
+    author, now = decisions.case(session.site, comment_id).comment.author.id, context.now()
     bans.ban(
         session.site,
         author,
@@ -225,7 +225,7 @@ def unban_author(comment_id: str) -> flask.Response:
     query_strings.read(parameters.NoQuery)
     session = moderator_callers.current()
     author = decisions.case(session.site, comment_id).comment.author.id
-    policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
+    policy_changes.unban(session.site, author, session.account.actor, now=context.now())
     return responses.personal(BannedAuthor("unbanned"))
 
 
@@ -252,7 +252,7 @@ def unlink_authors(site_id: str) -> flask.Response:
 def _change_links(change: Callable[..., None], site_id: str, sent: AuthorPair) -> flask.Response:
     one, other = (decisions.author_id(site_id, given) for given in (sent.author, sent.other))
     actor = moderator_callers.current().account.actor
-    change(site_id, one, other, actor, now=datetime.now(UTC), reason=sent.reason.strip())
+    change(site_id, one, other, actor, now=context.now(), reason=sent.reason.strip())
     return _person(site_id, one)
 
 

@@ -4,7 +4,7 @@ Each response is meant for one person, so no cache may store it. Personal data c
 the caller's token.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import flask
@@ -135,7 +135,7 @@ class EndedClaims(msgspec.Struct, frozen=True):
 def enter(site_id: str) -> flask.Response:
     """Sign in a reader with a token that the site has signed."""
     query_strings.read(parameters.NoQuery)
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     sent = json_bodies.read(Assertion)
     reader = reader_accounts.of_site(sent.token, site_id, secret=secret, now=now)
     account = reader_accounts.sign_in(reader, secret=secret, now=now)
@@ -159,7 +159,7 @@ def offer_entry(site_id: str) -> flask.Response:
 def ask_to_enter(site_id: str) -> flask.Response:
     """Send a mail with a link to a page that shows a code."""
     query_strings.read(parameters.NoQuery)
-    settings, now = context.settings(), datetime.now(UTC)
+    settings, now = context.settings(), context.now()
     network = context.network()
     sent, site = json_bodies.read(AskedEntry), site_settings.get(site_id)
     key = email_login.ask(
@@ -172,7 +172,7 @@ def ask_to_enter(site_id: str) -> flask.Response:
 def enter_by_code(site_id: str) -> flask.Response:
     """Sign in with the code that was shown on the page to which a mail linked."""
     query_strings.read(parameters.NoQuery)
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     sent = json_bodies.read(Code)
     site = site_settings.get(site_id)
     reader = email_login.sign_in(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
@@ -185,7 +185,7 @@ def enter_by_code(site_id: str) -> flask.Response:
 def enter_by_provider(site_id: str) -> flask.Response:
     """Sign in with a verifier and the code that the pop-up returned for its challenge."""
     query_strings.read(parameters.NoQuery)
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     sent = json_bodies.read(Voucher)
     account = popup_exchange.redeem(
         sent.verifier, sent.code, sent.name, site_id, secret=secret, now=now
@@ -199,7 +199,7 @@ def export_author(site_id: str) -> flask.Response:
     """Return all data that is stored about the caller on a site."""
     site = site_settings.get(site_id)
     query_strings.read(parameters.NoQuery)
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     everything = personal_data.export(
         api_callers.required_caller(site).id, site.id, secret=secret, now=now
     )
@@ -211,7 +211,7 @@ def erase_author(site_id: str) -> flask.Response:
     """Erase a limited amount of the data that is stored about the caller on a site."""
     query_strings.read(parameters.NoQuery)
     author = api_callers.required_caller(site_settings.get(site_id)).id
-    erased = personal_data.erase(author, now=datetime.now(UTC), site=site_id)
+    erased = personal_data.erase(author, now=context.now(), site=site_id)
     return responses.personal(Erased(*erased))
 
 
@@ -221,7 +221,7 @@ def give_up_claims(site_id: str) -> flask.Response:
     query_strings.read(parameters.NoQuery)
     caller = api_callers.required_caller(site_settings.get(site_id))
     actor = records.Actor(caller.id, caller.name)
-    ended = author_links.give_up_claims(site_id, caller.id, actor, now=datetime.now(UTC))
+    ended = author_links.give_up_claims(site_id, caller.id, actor, now=context.now())
     return responses.personal(EndedClaims(ended))
 
 

@@ -9,7 +9,6 @@ these pages in a frame.
 import hashlib
 import html
 import urllib.parse
-from datetime import UTC, datetime
 from pathlib import Path
 
 import flask
@@ -260,7 +259,7 @@ def _read_request(site: records.Site, *, base: str) -> _Request:
         query=query,
         order=order,
         links=nesting.Links(base, name, order, query.limit, default, lang, title, url),
-        access=thread_access.for_pages(site, thread_view.terms(name), datetime.now(UTC)),
+        access=thread_access.for_pages(site, thread_view.terms(name), context.now()),
         texts=texts,
     )
     flask.g.has_form = asked.has_form

@@ -57,6 +57,11 @@ def request() -> flask.Request:
     return flask.globals.request_ctx.request
 
 
+def now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
+
+
 def service_url() -> str:
     """Return the address of this service, without a final slash.
 
@@ -73,7 +78,7 @@ def request_to(site: records.Site) -> SiteRequest:
     sender = classifier_verdicts.Sender(
         network_of(own, asked), browser if browser.isprintable() else ""
     )
-    return SiteRequest(site, own, datetime.now(UTC), sender)
+    return SiteRequest(site, own, now(), sender)
 
 
 def network() -> str:

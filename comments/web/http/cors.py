@@ -11,7 +11,6 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import flask
@@ -112,7 +111,7 @@ def note_page(environ: "WSGIEnvironment") -> None:
         return
     with contextlib.suppress(errors.FlatthreadError):  # The response is already complete.
         if site_id := site_aliases.known_id(match[1]):
-            site_setup.note(site_settings.get(site_id), origin, now=datetime.now(UTC))
+            site_setup.note(site_settings.get(site_id), origin, now=context.now())
 
 
 def preflight(site: records.Site | None) -> flask.Response:

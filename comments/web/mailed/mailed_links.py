@@ -5,7 +5,6 @@ an effect: the button posts a form token, which is valid for half an hour (`form
 use no cookies: anyone who has the link may use it. Comments and titles are shown as plain text.
 """
 
-from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
 import flask
@@ -70,7 +69,7 @@ def posted_link(purpose: str) -> str:
     """Return the link of the page on which the button was pressed."""
     query_strings.read(parameters.NoQuery)
     token = forms.read(LinkForm).token
-    return form_tokens.read(token, purpose, context.settings().secret, now=datetime.now(UTC))
+    return form_tokens.read(token, purpose, context.settings().secret, now=context.now())
 
 
 def page(
@@ -80,7 +79,7 @@ def page(
     token = ""
     if buttons:
         secret = context.settings().secret
-        token = form_tokens.make(opened_link(), purpose, secret, now=datetime.now(UTC))
+        token = form_tokens.make(opened_link(), purpose, secret, now=context.now())
     made = flask.render_template(
         "public/mailed_link.html",
         heading=heading,

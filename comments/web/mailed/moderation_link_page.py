@@ -5,7 +5,6 @@ If the comment has changed since the mail was sent, a button has no effect. The 
 """
 
 import functools
-from datetime import UTC, datetime
 
 import flask
 
@@ -36,9 +35,7 @@ def look() -> flask.Response:
 
 def decide(verb: records.Verb) -> flask.Response:
     """Publish or reject the comment."""
-    moderation_links.act(
-        _read_link(mailed_links.posted_link("decide")), verb, now=datetime.now(UTC)
-    )
+    moderation_links.act(_read_link(mailed_links.posted_link("decide")), verb, now=context.now())
     return mailed_links.page(t("embed.decided-title"), t(f"embed.decided-{verb}"))
 
 
@@ -47,4 +44,4 @@ for _verb in moderation_links.VERBS:
 
 
 def _read_link(link: str) -> moderation_links.ModerationLink:
-    return moderation_links.read(link, secret=context.settings().secret, now=datetime.now(UTC))
+    return moderation_links.read(link, secret=context.settings().secret, now=context.now())

@@ -3,8 +3,6 @@
 The rules of `subscription_page` apply.
 """
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments.notifications.staff import staff_links
@@ -29,9 +27,9 @@ def unsubscribe() -> flask.Response:
     """Stop the mail. Mail programs send this POST to the link itself (RFC 8058)."""
     is_one_click = bool(flask.request.query_string)
     link = mailed_links.opened_link() if is_one_click else mailed_links.posted_link("notices")
-    staff_links.unsubscribe(_read(link), now=datetime.now(UTC))
+    staff_links.unsubscribe(_read(link), now=context.now())
     return mailed_links.page(t("embed.unsubscribed-title"), t("embed.unsubscribed-staff"))
 
 
 def _read(link: str) -> staff_links.StaffLink:
-    return staff_links.read(link, secret=context.settings().secret, now=datetime.now(UTC))
+    return staff_links.read(link, secret=context.settings().secret, now=context.now())

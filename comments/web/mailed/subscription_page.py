@@ -5,7 +5,6 @@ needs no form token, because mail programs POST it to the link itself.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import flask
@@ -30,7 +29,7 @@ class ConfirmationForm(mailed_links.LinkForm, frozen=True):
 @blueprint.get("/confirm")
 def ask_to_confirm() -> flask.Response:
     """Show a button and a description of the mail to which the reader would subscribe."""
-    link, now = mailed_links.opened_link(), datetime.now(UTC)
+    link, now = mailed_links.opened_link(), context.now()
     request = double_opt_in.unused_request_of(link, secret=context.settings().secret, now=now)
     name = site_settings.get(request.site).name
     share = t("embed.subscribe-share", site=name) if request.thread else ""
@@ -48,7 +47,7 @@ def confirm() -> flask.Response:
     """Subscribe."""
     query_strings.read(parameters.NoQuery)
     sent = forms.read(ConfirmationForm)
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     link = form_tokens.read(sent.token, "confirm", secret, now=now)
     request = double_opt_in.confirm(link, secret=secret, now=now, shares=bool(sent.share))
     note = t("embed.subscribed-end")
@@ -104,7 +103,7 @@ def unshare() -> flask.Response:
 
 
 def _end(end: Callable[..., None], link: str, text: str) -> flask.Response:
-    end(link, context.settings().secret, now=datetime.now(UTC))
+    end(link, context.settings().secret, now=context.now())
     return mailed_links.page(t("embed.unsubscribed-title"), text)
 
 

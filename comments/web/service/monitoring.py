@@ -7,7 +7,7 @@ answer 404.
 
 import hmac
 import http
-from datetime import UTC, datetime
+from datetime import datetime
 
 import flask
 
@@ -39,7 +39,7 @@ def health() -> flask.Response:
             audit = thread_audit.state()
     except errors.StorageFault as lasting:
         fault, status = lasting, 503
-    backups = nightly_backup.state(settings, now=datetime.now(UTC))
+    backups = nightly_backup.state(settings, now=context.now())
     told: dict[str, object] = {"status": "ok"}
     if fault is not None:
         told |= {"status": fault.code, "folder": fault.folder}
@@ -106,4 +106,4 @@ def _metrics() -> list[metrics.Metric]:
     if scheme.lower() != "bearer" or not is_right:
         raise problems.Unauthenticated("no-token")
     with connection.within(_HEALTH_SECONDS):
-        return list(metrics.collect(settings, now=datetime.now(UTC)))
+        return list(metrics.collect(settings, now=context.now()))

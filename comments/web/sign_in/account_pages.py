@@ -7,7 +7,7 @@ page for every key. A wrong name and a wrong password get the same response (`pa
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import flask
 import markupsafe
@@ -249,7 +249,7 @@ def account_page(
         code="" if account.has_totp else _qr_code(address),
         ways=[provider for provider in known if provider.at_desk or provider.issuer in linked],
         linked=linked,
-        moderating=moderation_sessions.of_account(account, now=datetime.now(UTC)),
+        moderating=moderation_sessions.of_account(account, now=context.now()),
         passkeys=passkeys.list_passkeys(account.id),
         may_add_passkeys=passkeys.relying_party(context.service_url()) is not None,
         log=security_entries.of(account.id),

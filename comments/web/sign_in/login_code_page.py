@@ -4,8 +4,6 @@ The link's key follows the "#". Opening the page therefore does not send the key
 changes nothing. No session is required: anyone who has the link may see the code.
 """
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments import errors
@@ -31,7 +29,7 @@ def show() -> flask.Response:
     """Show the code."""
     token = forms.read(account_forms.OneTimeLinkForm).token
     try:
-        code = email_login.code(token, secret=context.settings().secret, now=datetime.now(UTC))
+        code = email_login.code(token, secret=context.settings().secret, now=context.now())
     except errors.BadLink as error:
         problem = page_text.text("embed.code-used")
         return signed_in.page("admin/code.html", status=signed_in.status_of(error), problem=problem)

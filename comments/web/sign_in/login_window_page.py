@@ -12,7 +12,7 @@ the Cross-Origin-Opener-Policy `unsafe-none`. If a provider's page cuts the conn
 opener, the reader types the code.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import flask
 
@@ -61,7 +61,7 @@ def choose(site_id: str) -> flask.Response:
 def come_back() -> flask.Response:
     """Accept a provider's response, which arrives as a query."""
     answer = query_strings.pairs(flask.request.query_string)
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     state = answer.get("state", "")
     journey, asked = login_flow.end(state, provider_redirects.cookie(), secret=secret, now=now)
     goal = journey.goal

@@ -14,7 +14,6 @@ Redirects lead only back to this window. The query of such a redirect contains t
 window checks.
 """
 
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import flask
@@ -83,7 +82,7 @@ def grant(site_id: str) -> flask.Response:
     site, account = _site(site_id, asked), signed_in.require_account()
     if not _may_moderate(account, site):
         raise errors.Forbidden("not-allowed", role=roles.Role.MODERATOR, site=site.id)
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     code = moderation_sessions.grant(
         account, site.id, asked.origin, asked.challenge, secret=secret, now=now
     )

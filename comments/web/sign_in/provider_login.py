@@ -6,7 +6,6 @@ Otherwise, an attacker with an abandoned session could add a permanent way to si
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import flask
 
@@ -119,7 +118,7 @@ def unlink() -> flask.Response:
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
     linking.unlink(account.id, provider.issuer, signed_in.cause())
-    session = sessions.begin(account.id, context.settings().secret, now=datetime.now(UTC))
+    session = sessions.begin(account.id, context.settings().secret, now=context.now())
     return signed_in.set_cookie(signed_in.redirect_to("admin/account"), session)
 
 

@@ -8,8 +8,6 @@ The redirect is a page with a refresh to the provider's address. Browsers would 
 redirect, because the policy `form-action 'self'` also applies to redirects after a form is sent.
 """
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments.accounts.oidc import login_flow, oidc_client, providers
@@ -40,7 +38,7 @@ def redirect_to_provider(goal: login_flow.Goal, provider: providers.Provider) ->
     settings = context.settings()
     who = login_flow.Browser(context.network(), cookie())
     way = login_flow.begin(
-        goal, who, client_of(provider), secret=settings.secret, now=datetime.now(UTC)
+        goal, who, client_of(provider), secret=settings.secret, now=context.now()
     )
     response = signed_in.page("admin/going.html", title=provider.title, address=way.address)
     response.set_cookie(

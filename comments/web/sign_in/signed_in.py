@@ -33,7 +33,6 @@ Data about a request is stored only in `flask.g`, because everything else is sha
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -135,7 +134,7 @@ def cause(by: str = "") -> security_log.Cause:
         by=by,
         network=context.network(),
         secret=settings.secret,
-        now=datetime.now(UTC),
+        now=context.now(),
         language=languages.best_match(catalogue.languages()) or catalogue.ENGLISH.language,
         sends_mail=mail_server.sends_mail(settings),
     )
@@ -281,7 +280,7 @@ def _here() -> str:
 
 def _session() -> sessions.Session | None:
     if "session" not in flask.g:
-        secret, now = context.settings().secret, datetime.now(UTC)
+        secret, now = context.settings().secret, context.now()
         flask.g.session = sessions.find(cookie(), secret, now=now)
     session: sessions.Session | None = flask.g.session
     return session

@@ -6,7 +6,7 @@ request that created it.
 
 import functools
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 import flask
 
@@ -40,16 +40,15 @@ def add(visit: site_visit.Visit, sent: settings_forms.WebhookForm) -> flask.Resp
     types = tuple(kind for kind in webhooks.Type if getattr(sent, kind.name.lower()))
     if not types:
         raise errors.BadInput("types", "too-few-items", minimum=1)
-    made = _new(sent, types)
+    made = _new(sent, types, visit.now)
     noted = site_visit.audit_entry(visit, sent.reason, "set-hook")
     webhook_endpoints.add(visit.site.id, made, message_sender.OUTBOUND.get(), noted=noted)
     return _page(visit, said=labels.text("admin.hooks-added"), made="".join(made.secrets))
 
 
 def _new(
-    sent: settings_forms.WebhookForm, types: tuple[webhooks.Type, ...]
+    sent: settings_forms.WebhookForm, types: tuple[webhooks.Type, ...], now: datetime
 ) -> webhook_endpoints.Registered:
-    now = datetime.now(UTC)
     if sent.kind is webhooks.MessageForm.TELEGRAM:
         token, chat = (
             form_fields.require(name, getattr(sent, name)).strip() for name in ("token", "chat")

@@ -1,7 +1,5 @@
 """Delete a site, and take it back: for the site's owners."""
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments import errors
@@ -10,6 +8,7 @@ from comments.domain.moderation import roles
 from comments.sites import site_deletion
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
+from comments.web.http import context
 from comments.web.http.decode import forms, parameters
 from comments.web.sign_in import account_pages, signed_in
 
@@ -43,7 +42,7 @@ def restore(site_id: str) -> flask.Response:
         raise errors.NotFound("site", site_id)
     signed_in.require(roles.Role.OWNER, site_id)
     forms.read(parameters.NoForm)
-    site_deletion.restore(site_id, account.actor, now=datetime.now(UTC))
+    site_deletion.restore(site_id, account.actor, now=context.now())
     return signed_in.redirect_to("admin#restored")
 
 

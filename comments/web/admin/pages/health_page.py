@@ -6,7 +6,6 @@ PUBLIC_URL, because these may be slow to answer.
 
 import functools
 import itertools
-from datetime import UTC, datetime
 
 import flask
 
@@ -41,7 +40,7 @@ def check(_owner: object, _sent: object) -> flask.Response:
 
 
 def _page(cursor: str, *, connects: bool) -> flask.Response:
-    settings, now = context.settings(), datetime.now(UTC)
+    settings, now = context.settings(), context.now()
     findings = [
         *service_checks.machine_findings(settings),
         *service_checks.store_findings(settings, now, connects=connects),
@@ -79,7 +78,7 @@ def _age(seconds: int) -> str:
 @blueprint.form("/letters", site_forms.DeadLetterForm)
 def settle(_owner: object, sent: site_forms.DeadLetterForm) -> flask.Response:
     """Retry or discard a dead letter, or up to `dead_letters.MOST_SETTLED` of them."""
-    revive = functools.partial(dead_letters.revive, now=datetime.now(UTC))
+    revive = functools.partial(dead_letters.revive, now=context.now())
     verb = revive if sent.act.startswith("revive") else dead_letters.drop
     if sent.act.endswith("-all"):
         ids = itertools.islice(dead_letters.dead_ids(), dead_letters.MOST_SETTLED)

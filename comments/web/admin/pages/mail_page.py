@@ -6,7 +6,7 @@ page then shows the server of the environment, which can only be tested.
 
 import contextlib
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 import flask
@@ -68,7 +68,7 @@ def show(owner: accounts.Account, _query: object) -> flask.Response:
 @blueprint.form("", MailServerForm)
 def save(owner: accounts.Account, sent: MailServerForm) -> flask.Response:
     """Connect to a mail server and, if it accepts the service, store it."""
-    settings, now = context.settings(), datetime.now(UTC)
+    settings, now = context.settings(), context.now()
     if settings.smtp is not None:
         raise errors.Conflict("mail-by-environment")
     given = mail_server.MailServer(
@@ -92,7 +92,7 @@ def save(owner: accounts.Account, sent: MailServerForm) -> flask.Response:
 @blueprint.form("/test", TestMailForm)
 def send_test(owner: accounts.Account, sent: TestMailForm) -> flask.Response:
     """Send a message to an address, and show what the mail server answered."""
-    settings, now = mail_server.apply(context.settings()), datetime.now(UTC)
+    settings, now = mail_server.apply(context.settings()), context.now()
     if settings.smtp is None:
         raise errors.Conflict("no-mail")
     host = urlsplit(settings.public_url).hostname or ""
@@ -123,7 +123,7 @@ def _page(account: accounts.Account, *, said: str = "") -> flask.Response:
     active = mail_server.apply(settings)
     address = ""
     with contextlib.suppress(errors.BadLink):  # It was encrypted with a SECRET that is lost.
-        address = accounts.address_of(account, settings.secret, now=datetime.now(UTC))
+        address = accounts.address_of(account, settings.secret, now=context.now())
     return signed_in.page(
         "admin/mail.html",
         settings=settings,

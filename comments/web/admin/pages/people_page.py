@@ -6,7 +6,6 @@ make somebody an owner. A link is shown once, in the response to the form that c
 """
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 
 import flask
 
@@ -52,7 +51,7 @@ def create_invitation(grant: roles.Grant, email: str, back: str = "people") -> f
     Raises:
         errors.BadInput: the address is not one plain address.
     """
-    invitation, now = invitations.Invitation((grant,), email.strip()), datetime.now(UTC)
+    invitation, now = invitations.Invitation((grant,), email.strip()), context.now()
     token = invitations.invite(invitation, secret=_secret(), now=now)
     is_mailed = bool(invitation.address) and mail_server.sends_mail(context.settings())
     if is_mailed:
@@ -149,7 +148,7 @@ def _list_page(error: errors.FlatthreadError | None = None) -> flask.Response:
         "admin/people.html",
         status=200 if error is None else signed_in.refuse_form(error),
         people=accounts.staff(),
-        pending=invitations.list_pending(secret=_secret(), now=datetime.now(UTC)),
+        pending=invitations.list_pending(secret=_secret(), now=context.now()),
         sites=_site_choices(site_settings.names()),
         roles=[roles.Role.MODERATOR, roles.Role.OWNER],
         grant_text=_grant_text,

@@ -7,7 +7,6 @@ button that continues it, and repeating an interrupted request continues it too.
 """
 
 import time
-from datetime import UTC, datetime
 
 import flask
 import msgspec
@@ -48,7 +47,7 @@ def export(owner: accounts.Account, sent: people_forms.PersonalDataForm) -> flas
         account_pages.confirm(owner, sent.current)
     except _REFUSED as error:
         return _page(sent.author, error=error)
-    everything = personal_data.export(sent.author, secret=_secret(), now=datetime.now(UTC))
+    everything = personal_data.export(sent.author, secret=_secret(), now=context.now())
     content = msgspec.json.format(msgspec.json.encode(everything), indent=2)
     response = flask.Response(content, content_type="application/json")
     response.headers.set("Content-Disposition", "attachment", filename="person.json")
@@ -68,7 +67,7 @@ def erase(owner: accounts.Account, sent: people_forms.PersonalDataForm) -> flask
 def _erase(author: str) -> flask.Response:
     end, count = time.monotonic() + _SECONDS, 0
     while True:
-        step = personal_data.erase(author, now=datetime.now(UTC))
+        step = personal_data.erase(author, now=context.now())
         count += step.comments + step.votes
         if step.is_done or time.monotonic() > end:
             break
@@ -83,7 +82,7 @@ def forget(owner: accounts.Account, sent: people_forms.AddressForm) -> flask.Res
     """Erase a mail address with its subscriptions."""
     try:
         account_pages.confirm(owner, sent.current)
-        count = double_opt_in.forget(sent.email.strip(), _secret(), now=datetime.now(UTC))
+        count = double_opt_in.forget(sent.email.strip(), _secret(), now=context.now())
     except _REFUSED as error:
         return _page(error=error, email=sent.email)
     said = labels.text("admin.data-forgotten", count=count)
@@ -102,7 +101,7 @@ def _page(
 ) -> flask.Response:
     everything = None
     if author:
-        everything = personal_data.export(author, secret=_secret(), now=datetime.now(UTC))
+        everything = personal_data.export(author, secret=_secret(), now=context.now())
     return signed_in.page(
         "admin/person_data.html",
         status=200 if error is None else signed_in.refuse_form(error),

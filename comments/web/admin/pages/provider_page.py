@@ -5,7 +5,6 @@ password, because a provider can sign in owners and moderators. A client secret 
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import flask
 
@@ -37,7 +36,7 @@ def add(owner: accounts.Account, sent: people_forms.ProviderForm) -> flask.Respo
     registration = providers.Registration(
         name, sent.title.strip() or name, sent.issuer.strip(), sent.client.strip(), sent.secret
     )
-    made = providers.make(registration, context.settings().secret, now=datetime.now(UTC))
+    made = providers.make(registration, context.settings().secret, now=context.now())
     _check(made)
     providers.add(made)
     return _page(owner, said=labels.text("admin.providers-added", name=made.title))

@@ -4,7 +4,7 @@ All state is in the store, so an owner can leave this page at any step and retur
 setup is finished, the home page links to this page.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -100,7 +100,7 @@ def _page(
         "start.html",
         visit,
         setup=setup,
-        state=_state(visit.site, setup, datetime.now(UTC)),
+        state=_state(visit.site, setup, context.now()),
         recipes={
             system: [
                 (recipe, _text_of(recipe))

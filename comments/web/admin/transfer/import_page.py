@@ -5,7 +5,6 @@ parts of the page work without a script.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import flask
 
@@ -63,7 +62,7 @@ def _mapping(site: str, upload_id: str) -> tuple[str, ...] | None:
 
 
 def _carry_out(visit: site_visit.Visit, act: str, upload: str, mapping: tuple[str, ...]) -> None:
-    site, now = visit.site.id, datetime.now(UTC)
+    site, now = visit.site.id, visit.now
     if act == "discard":
         upload_store.discard(site, upload)
     elif act == "check":
@@ -77,7 +76,7 @@ def _carry_out(visit: site_visit.Visit, act: str, upload: str, mapping: tuple[st
 
 def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:
     """Show the page; after an invalid mapping, also show the problem with this mapping."""
-    now = datetime.now(UTC)
+    now = visit.now
     imports = import_journal.recent_imports(visit.site.id)
     response = site_visit.page(
         "imports.html",

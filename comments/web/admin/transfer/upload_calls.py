@@ -1,7 +1,5 @@
 """Calls of the script that uploads a file to import and shows the progress of the import."""
 
-from datetime import UTC, datetime
-
 import flask
 
 from comments import errors
@@ -45,8 +43,8 @@ def receive(site_id: str) -> flask.Response:
     if flask.request.content_length not in {None, len(data)}:
         raise errors.BadInput("body", "incomplete-body")
     number = form_fields.number("number", query.number)
-    secret, now = site_visit.settings().secret, datetime.now(UTC)
-    upload_store.receive(visit.site.id, query.upload, number, data, secret=secret, now=now)
+    secret = site_visit.settings().secret
+    upload_store.receive(visit.site.id, query.upload, number, data, secret=secret, now=visit.now)
     return flask.jsonify(received=number)
 
 

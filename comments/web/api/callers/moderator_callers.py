@@ -11,7 +11,6 @@ still complete.
 """
 
 import re
-from datetime import UTC, datetime
 
 import flask
 
@@ -97,7 +96,7 @@ def _vary(response: flask.Response) -> flask.Response:
 def _session() -> moderation_sessions.ModerationSession:
     if "Authorization" not in flask.request.headers:
         raise problems.Unauthenticated("no-token")
-    secret, now = context.settings().secret, datetime.now(UTC)
+    secret, now = context.settings().secret, context.now()
     session = moderation_sessions.find(token(), secret, now=now)
     if session is None:
         raise problems.Unauthenticated("token-expired")
