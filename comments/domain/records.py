@@ -67,6 +67,16 @@ class Verb(enum.StrEnum):
     UNPIN = "unpin"
 
 
+# The status that a verb gives a comment
+BECOMES = {
+    Verb.APPROVE: Status.APPROVED,
+    Verb.REJECT: Status.REJECTED,
+    Verb.SPAM: Status.SPAM,
+    Verb.HIDE: Status.HIDDEN,
+    Verb.HOLD: Status.PENDING,
+}
+
+
 class ThreadState(enum.StrEnum):
     """The states of a thread, which determine whether it accepts comments.
 

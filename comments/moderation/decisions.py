@@ -33,14 +33,6 @@ MOST_AT_ONCE = 100  # Maximum number of comments in one bulk decision.
 BY_MODERATOR = records.BY_MODERATOR
 EDIT = "edit"  # The verb of an edit in the audit log. It cannot be undone, because no text is kept.
 
-# The status that a verb gives a comment
-BECOMES = {
-    Verb.APPROVE: Status.APPROVED,
-    Verb.REJECT: Status.REJECTED,
-    Verb.SPAM: Status.SPAM,
-    Verb.HIDE: Status.HIDDEN,
-    Verb.HOLD: Status.PENDING,
-}
 _OPPOSITES = {Verb.PIN: Verb.UNPIN, Verb.UNPIN: Verb.PIN}
 
 
@@ -247,7 +239,7 @@ def _apply(comment_id: str, verb: Verb, decision: status_changes.Decision) -> re
         elif verb in _OPPOSITES:
             change = status_changes.pin(comment_id, decision, is_pinned=verb is Verb.PIN)
         else:
-            ruling = Ruling(BECOMES[verb], BY_MODERATOR, decision.act.reason)
+            ruling = Ruling(records.BECOMES[verb], BY_MODERATOR, decision.act.reason)
             change = status_changes.judge(comment_id, ruling, decision)
         transactions.apply(*change.writes)
         if verb in {Verb.APPROVE, Verb.RESTORE} and change.comment.status is Status.APPROVED:
@@ -258,15 +250,14 @@ def _apply(comment_id: str, verb: Verb, decision: status_changes.Decision) -> re
         return change
 
     change = transactions.transaction(body, line=comment_id)
-    comment = change.comment
     if change.event:
+        comment = change.comment
         backlog.tell(change.event)
-        name = records.ThreadName(comment.site, comment.thread)
         # Removed text must leave the buckets immediately, whereas approved comments can be
         # compacted later.
         note = backlog.note_changes if comment.status is Status.APPROVED else backlog.note_erasure
-        note(name)
-    return comment
+        note(records.ThreadName(comment.site, comment.thread))
+    return change.comment
 
 
 def _rendered_text(comment_id: str, body: str) -> values.RenderedText:

@@ -166,12 +166,14 @@ class MailPlanner:
             if isinstance(job, mail_jobs.AccountMail):
                 made = self._account_message(event.id, job)
             else:
-                compose_message = {
-                    mail_jobs.ConfirmationMail: self._confirmation_message,
-                    mail_jobs.LoginMail: self._login_message,
-                    mail_jobs.InvitationMail: self._invitation_message,
+                make = {
+                    mail_jobs.ConfirmationMail: self._confirmation_mail,
+                    mail_jobs.LoginMail: self._login_mail,
+                    mail_jobs.InvitationMail: self._invitation_mail,
                 }[type(job)]
-                made = compose_message(event.id, job.link)
+                now = self._clock()
+                mail = make(event.id, job.link, now)
+                made = compose.link_message(mail, self._settings.mail_from, now=now)
         except (errors.BadLink, errors.BadInput, errors.NotFound):
             return []  # The link expired, or its address or account is no longer there or accepted.
         # Such mails are not charged to a site, because the site's owner cannot limit them.
@@ -180,30 +182,25 @@ class MailPlanner:
             raise Unsent(sent.reason)
         return []
 
-    def _confirmation_message(self, event: str, asked: str) -> mime.MailMessage:
-        now = self._clock()
+    def _confirmation_mail(self, event: str, asked: str, now: datetime) -> compose.LinkMail:
         request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
         link = self._mail.link("confirm", asked)
         things = double_opt_in.things(request)
         name = site_settings.get(request.site).name
-        asks = compose.LinkMail(event, request.email, name, link, "confirm", things)
-        return compose.link_message(asks, self._settings.mail_from, now=now)
+        return compose.LinkMail(event, request.email, name, link, "confirm", things)
 
-    def _login_message(self, event: str, asked: str) -> mime.MailMessage:
-        now = self._clock()
+    def _login_mail(self, event: str, asked: str, now: datetime) -> compose.LinkMail:
         request = email_login.link_of(asked, secret=self._settings.secret, now=now)
         link = f"{self._settings.public_url}/sign-in#{asked}"
         name = site_settings.get(request.site).name
-        entry = compose.LinkMail(event, request.address, name, link, "sign-in")
-        return compose.link_message(entry, self._settings.mail_from, now=now)
+        return compose.LinkMail(event, request.address, name, link, "sign-in")
 
-    def _invitation_message(self, event: str, sealed: str) -> mime.MailMessage:
-        now, url = self._clock(), self._settings.public_url
+    def _invitation_mail(self, event: str, sealed: str, now: datetime) -> compose.LinkMail:
+        url = self._settings.public_url
         mailed = invitations.open_mailed(sealed, secret=self._settings.secret, now=now)
         link = invitations.link(url, "admin/welcome", mailed.token)
         host = urlsplit(url).hostname or ""
-        entry = compose.LinkMail(event, mailed.address, host, link, "invitation")
-        return compose.link_message(entry, self._settings.mail_from, now=now)
+        return compose.LinkMail(event, mailed.address, host, link, "invitation")
 
     def _account_message(self, event: str, job: mail_jobs.AccountMail) -> mime.MailMessage:
         account, now, secret = accounts.get(job.account), self._clock(), self._settings.secret
@@ -368,11 +365,8 @@ class MailPlanner:
 
     def _retry_event(self, job: mail_jobs.EventMail, who: str) -> event_rows.EventRow:
         """Make an event that retries unsent mail after a pause."""
-        due = self._clock() + retry_pauses.pause(1)
-        name = _id_of(job, who)
-        return outbox.follow(
-            outbox.EventKind.MAIL, name, mail_jobs.encode(job), due=due, attempts=1
-        )
+        detail, due = mail_jobs.encode(job), self._clock() + retry_pauses.pause(1)
+        return outbox.follow(outbox.EventKind.MAIL, _id_of(job, who), detail, due=due, attempts=1)
 
 
 def _id_of(job: mail_jobs.EventMail, who: str) -> str:

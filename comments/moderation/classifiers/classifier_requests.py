@@ -17,7 +17,7 @@ attempt.
 
 import enum
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from comments.domain import outcomes, records
 from comments.domain.crypto import encryption, guest_addresses
 from comments.domain.moderation import classifier_verdicts
 from comments.domain.moderation.classifier_verdicts import Verdict
-from comments.domain.records import Ruling, Status, Verb
+from comments.domain.records import Ruling, Status
 from comments.events import (
     audit_log,
     backlog,
@@ -54,12 +54,7 @@ from comments.tree import status_changes, values
 LIMITS = safe_http.RequestLimits(connect=3.0, total=5.0, answer=16 * 1024)
 OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))
 TERM = timedelta(days=7)  # Discard answers about older texts.
-_VERBS = {
-    Status.APPROVED: Verb.APPROVE,
-    Status.PENDING: Verb.HOLD,
-    Status.SPAM: Verb.SPAM,
-    Status.REJECTED: Verb.REJECT,
-}
+_VERBS = {status: verb for verb, status in records.BECOMES.items()}
 _REFUSALS = {Verdict.SPAM: Status.SPAM, Verdict.REJECT: Status.REJECTED}
 _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask about")
 
@@ -192,11 +187,8 @@ class _Consultant:
         if outcome.end is outcomes.End.DELIVERED:
             return StoredAnswer(AnswerState.LATER, self._now)
         if outcome.end is outcomes.End.GIVE_UP:
-            return StoredAnswer(
-                AnswerState.FAILED,
-                self._now,
-                reason=outcome.reason[: classifier_verdicts.LONGEST_REASON],
-            )
+            reason = outcome.reason[: classifier_verdicts.LONGEST_REASON]
+            return StoredAnswer(AnswerState.FAILED, self._now, reason=reason)
         return None
 
 
@@ -245,7 +237,8 @@ def take(
     transaction recognizes an earlier answer.
     """
     book = rulebook.current(about.site)
-    act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
+    actor = records.Actor(name, classifier_verdicts.LABELS[name])
+    act_of = functools.cache(lambda verb: audit_log.Act(actor, verb, entry.reason))
 
     def body() -> _Applied:
         case, answers = _case_and_answers(about)
@@ -260,9 +253,8 @@ def take(
         change, mail = None, None
         if ruling is not None:
             act = act_of(_VERBS[ruling.status].value)
-            change = status_changes.judge(
-                about.comment, ruling, status_changes.Decision(act, now, _check_nothing)
-            )
+            decision = status_changes.Decision(act, now, check=lambda _: None)
+            change = status_changes.judge(about.comment, ruling, decision)
             after = msgspec.structs.replace(after, current=change.comment.revision)
             transactions.apply(*change.writes)
         elif mail_server.sends_mail(settings) and _is_left_to_moderators(case, after):
@@ -272,7 +264,14 @@ def take(
         return _Applied(AnswerResult.DONE, change, "" if mail is None else mail.key.id())
 
     applied = transactions.transaction(body, line=about.comment)
-    _announce(applied)
+    if applied.mail:
+        backlog.tell(applied.mail)
+    if applied.change is not None and applied.change.event:
+        comment = applied.change.comment
+        backlog.tell(applied.change.event)
+        is_shown = comment.status is Status.APPROVED
+        note = backlog.note_changes if is_shown else backlog.note_erasure
+        note(records.ThreadName(comment.site, comment.thread))
     return applied.taken
 
 
@@ -282,23 +281,6 @@ class _Applied(NamedTuple):
     taken: AnswerResult
     change: values.ChangeResult | None = None
     mail: str = ""
-
-
-def _announce(applied: _Applied) -> None:
-    if applied.mail:
-        backlog.tell(applied.mail)
-    if applied.change is not None and applied.change.event:
-        comment = applied.change.comment
-        backlog.tell(applied.change.event)
-        is_shown = comment.status is Status.APPROVED
-        note: Callable[[records.ThreadName], None] = (
-            backlog.note_changes if is_shown else backlog.note_erasure
-        )
-        note(records.ThreadName(comment.site, comment.thread))
-
-
-def _check_nothing(_case: records.Case) -> None:
-    """Check nothing, because the transaction has already checked the comment."""
 
 
 def _case_and_answers(
@@ -398,10 +380,6 @@ def _mail(about: RequestSubject, now: datetime) -> event_rows.EventRow:
     event = outbox.event_id(about.comment, about.revision)
     detail = mail_jobs.encode(mail_jobs.HeldCommentMail(event))
     return outbox.follow(outbox.EventKind.MAIL, outbox.mail_id(event, "held"), detail, due=now)
-
-
-def _actor(name: str) -> records.Actor:
-    return records.Actor(name, classifier_verdicts.LABELS[name])
 
 
 def _thread_of(comment: records.Comment) -> records.Thread | None:

@@ -10,6 +10,7 @@ about rules store no previous state, because a rule may name networks, which the
 contain. Disabling a rule has the same effect as removing it, and can be reversed.
 """
 
+import functools
 import secrets
 from collections.abc import Callable
 from datetime import datetime
@@ -57,13 +58,9 @@ def set_policy(  # noqa: PLR0913 - each can be changed separately
     """
     given = {"policy": policy, "close_after": close_after, "reports": reports}
     wanted = {name: value for name, value in given.items() if value is not None}
-
-    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
-        return msgspec.structs.replace(book, **wanted)
-
-    return _change(
-        site, audit_log.Act(actor, "set-policy", reason), "site", change, _POLICY, now=now
-    )
+    act = audit_log.Act(actor, "set-policy", reason)
+    change = functools.partial(msgspec.structs.replace, **wanted)
+    return _change(site, act, "site", change, _POLICY, now=now)
 
 
 def put_rule(
@@ -159,11 +156,9 @@ def ban(  # noqa: PLR0913 - the ban and the actor
         raise errors.BadInput("until", "in-the-past")
     made = rulebook.Ban(author, until, is_shadow, known or rulebook.BanMarks())
 
-    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
-        return _with_ban(book, site, author, made)
-
-    act = audit_log.Act(actor, "ban", reason)
-    return _change(site, act, f"{_AUTHOR}{author}", change, _ban_of(site, author, now), now=now)
+    act, part = audit_log.Act(actor, "ban", reason), _ban_of(site, author, now)
+    change = functools.partial(_with_ban, site=site, author=author, ban=made)
+    return _change(site, act, f"{_AUTHOR}{author}", change, part, now=now)
 
 
 def unban(
@@ -248,11 +243,6 @@ def undo(
     act = audit_log.Act(actor, verb, reason)
     _change(site, act, entry.subject, change, part, now=now)
     return entry
-
-
-def is_undoable(entry: records.Audit) -> bool:
-    """Return whether `undo` accepts this entry as long as the entry's result is current."""
-    return bool(entry.back)
 
 
 def _check_stands(now: str, entry: records.Audit) -> None:
@@ -343,17 +333,15 @@ class _Part(NamedTuple):
     restore: Callable[[rulebook.Rulebook, str], rulebook.Rulebook] = lambda book, _: book
 
 
-def _say_policy(book: rulebook.Rulebook) -> str:
-    return f"{book.policy}, closed after {book.close_after} days, {book.reports} reports"
-
-
 def _put_policy(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
     policy, close_after, reports = decoders.json(tuple[Policy, int, int]).decode(back)
     return msgspec.structs.replace(book, policy=policy, close_after=close_after, reports=reports)
 
 
 _POLICY = _Part(
-    _say_policy, lambda book: _encode((book.policy, book.close_after, book.reports)), _put_policy
+    lambda book: f"{book.policy}, closed after {book.close_after} days, {book.reports} reports",
+    lambda book: _encode((book.policy, book.close_after, book.reports)),
+    _put_policy,
 )
 
 

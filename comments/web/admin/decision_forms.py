@@ -28,7 +28,7 @@ from comments.web.rendering import labels
 _CHOICE = re.compile(r"c\.([a-z2-7]{26})")
 _REVISION = re.compile(r"[1-9][0-9]{0,8}")
 _JSON = "application/json"
-_UNDONE_BY = dict.fromkeys(decisions.BECOMES, Verb.RESTORE) | {
+_UNDONE_BY = dict.fromkeys(records.BECOMES, Verb.RESTORE) | {
     Verb.PIN: Verb.UNPIN,
     Verb.UNPIN: Verb.PIN,
 }
@@ -101,7 +101,7 @@ def verbs_of(case: records.Case) -> list[Verb]:
         pin = Verb.UNPIN if comment.pinned else Verb.PIN
         return [Verb.HIDE, Verb.REJECT, Verb.SPAM, Verb.HOLD, pin]
     others = [Verb.APPROVE, Verb.REJECT, Verb.SPAM]
-    verbs = [verb for verb in others if decisions.BECOMES[verb] is not comment.status]
+    verbs = [verb for verb in others if records.BECOMES[verb] is not comment.status]
     return [*verbs, Verb.RESTORE] if case.stood else verbs
 
 
@@ -205,7 +205,7 @@ def _decide_one(
 def _is_already(verb: Verb, comment: records.Comment) -> bool:
     if verb in _PINS:
         return comment.pinned is _PINS[verb]
-    return decisions.BECOMES.get(verb) is comment.status
+    return records.BECOMES.get(verb) is comment.status
 
 
 def _refusal(error: errors.CodedError) -> str:

@@ -52,10 +52,7 @@ def health() -> flask.Response:
             "last": _moment(backups.record.last),
             "is_overdue": backups.is_overdue,
         }
-    response = flask.jsonify(told)
-    response.status_code = status
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return flask.make_response(told, status)
 
 
 def _writing_fault(settings: config.Settings) -> errors.StorageFault | None:
@@ -82,19 +79,15 @@ def _moment(moment: datetime | None) -> str | None:
 @blueprint.get("/metrics")
 def prometheus() -> flask.Response:
     """Return the service's numbers in the text format of Prometheus."""
-    response = flask.Response(metrics.prometheus(_metrics()), content_type=metrics.CONTENT_TYPE)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return flask.Response(metrics.prometheus(_metrics()), content_type=metrics.CONTENT_TYPE)
 
 
 @blueprint.get("/metrics.json")
 def numbers() -> flask.Response:
     """Return the service's numbers in JSON: a list of names, values and labels."""
-    response = flask.jsonify(
+    return flask.jsonify(
         [{"name": m.name, "value": m.value, "labels": dict(m.labels)} for m in _metrics()]
     )
-    response.headers["Cache-Control"] = "no-store"
-    return response
 
 
 def _metrics() -> list[metrics.Metric]:

@@ -226,7 +226,7 @@ def test_a_moderators_decision_during_the_request_is_not_overruled(
     service.ask()
     found = service.case(comment)
     assert (found.rule, entry(comment).actor) == ("moderator", BOSS)
-    assert found.comment.status is decisions.BECOMES[verb]
+    assert found.comment.status is records.BECOMES[verb]
     assert classifier_answers.of([comment.id]) == {}
     service.check()
 

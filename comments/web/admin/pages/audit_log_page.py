@@ -66,4 +66,4 @@ def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:
     """
     if comment_rows.is_comment_id(entry.subject):
         return entry.verb in _UNDOABLE
-    return policy_changes.is_undoable(entry) and (entry.subject != "site" or visit.is_owner)
+    return bool(entry.back) and (entry.subject != "site" or visit.is_owner)

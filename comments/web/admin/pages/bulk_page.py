@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import flask
 import msgspec
 
+from comments.domain import records
 from comments.domain.records import Status, Verb
-from comments.moderation import bulk_decisions, decisions, review_queue
+from comments.moderation import bulk_decisions, review_queue
 from comments.web.admin import comment_queries, site_visit
 from comments.web.http import responses
 from comments.web.http.decode import forms
@@ -75,6 +76,6 @@ def _verbs(statuses: Sequence[Status]) -> list[Verb]:
     """Return the decisions that can change a comment of these statuses."""
     return [
         verb for verb in bulk_decisions.VERBS
-        if statuses != (decisions.BECOMES[verb],)
+        if statuses != (records.BECOMES[verb],)
         and (verb is not Verb.HIDE or Status.APPROVED in statuses)
     ]  # fmt: skip

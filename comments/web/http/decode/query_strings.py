@@ -8,7 +8,6 @@ U+FFFD, and silently uses the first value if a parameter is repeated. `thread_pa
 import re
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
-from urllib.parse import unquote_to_bytes
 
 import flask
 import msgspec
@@ -24,7 +23,6 @@ T = TypeVar("T", bound=msgspec.Struct)
 _NUMBERS = {"limit", "offset", "page"}
 _WORDS = {parameters.ALL}  # Values that are allowed instead of a number.
 _THREAD_NAMES = {"thread", "page"}
-_STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _CONTROL_EXCEPT_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 # Zero and negative numbers match too, so that the error raised later names the bounds.
@@ -98,12 +96,7 @@ def pairs(
 
 
 def _decode(field: str, raw: bytes, control: re.Pattern[str] = _CONTROL) -> str:
-    if _STRAY_PERCENT.search(raw):
-        raise errors.BadInput(field, "bad-percent-encoding")
-    try:
-        text = unquote_to_bytes(raw.replace(b"+", b" ")).decode()
-    except UnicodeDecodeError as error:
-        raise errors.BadInput(field, "not-utf8") from error
+    text = thread_parameters.decode(field, raw)
     if control.search(text):
         raise errors.BadInput(field, "bad-characters")
     return text

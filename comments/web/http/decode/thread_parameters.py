@@ -29,7 +29,7 @@ def thread(parameters: Mapping[str, str], site: thread_ids.SiteRules) -> str:
         raise errors.BadInput("thread", "no-thread")
     if len(named) > 1:
         raise errors.BadInput("page", "conflicting-fields", other="thread")
-    value = _decode(named[0], parameters[named[0]].encode("latin-1"))
+    value = decode(named[0], parameters[named[0]].encode("latin-1"))
     if named == ["thread"]:
         return thread_ids.canonical_id(value)
     return thread_ids.page_id(value, site)
@@ -50,7 +50,7 @@ def split_page_number(query_string: bytes) -> tuple[bytes, str | None]:
     rest: list[bytes] = []
     numbers: list[str] = []
     for piece, key, value in pieces:
-        text = _decode("page", value) if _parameter(key) == "page" else "/"
+        text = decode("page", value) if _parameter(key) == "page" else "/"
         if _DIGITS.fullmatch(text) or (has_thread and "/" not in text):
             numbers.append(text)
         else:
@@ -69,7 +69,12 @@ def _parameter(key: bytes) -> str | None:
     return {b"thread": "thread", b"page": "page"}.get(name)
 
 
-def _decode(field: str, value: bytes) -> str:
+def decode(field: str, value: bytes) -> str:
+    """Decode a percent-encoded value.
+
+    Raises:
+        errors.BadInput: the encoding is not valid, or the text is not UTF-8.
+    """
     if percent_encoding.STRAY.search(value.decode("latin-1")):
         raise errors.BadInput(field, "bad-percent-encoding")
     try:
