@@ -8,12 +8,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import flask
 
+from comments.moderation.policy import author_links
 from tests.support.histories import mixed_day
 from tests.support.html import embedded_threads, html_reader
 from tests.support.people import api_requests, console_browser
@@ -38,6 +40,7 @@ class ShownNumbers:
         self._client = app.test_client()
         self._threads = threads
         self.places: dict[tuple[str, ...], dict[str, int]] = {}
+        self._people: dict[str, int] = {}
 
     def differing(self) -> dict[tuple[str, ...], dict[str, int]]:
         """Return what has different numbers in different places."""
@@ -198,6 +201,7 @@ class ShownNumbers:
             told = sum(int(line["comments"]) for line in lines)
             self._add("stats threads", told, "comments", author)
         self._of_exports(people)
+        self._people = people
 
     def _of_votes(self, whole: dict[str, str]) -> None:
         for name in VOTES:
@@ -245,6 +249,11 @@ class ShownNumbers:
                 self._add(place, sum(int(line[column]) for line in lines), column, "by day")
         self._of_queues(desk)
         self._of_desk_threads(desk)
+        for author in self._people:
+            page = desk.page(f"/author?{urlencode({'id': author})}")
+            approved = re.search(r"<p>([\d,]+) approved", page)
+            told = int(approved[1].replace(",", "")) if approved else 0
+            self._add("desk, author", told, "comments of a person", author)
 
     def _of_desk_threads(self, desk: console_browser.Desk) -> None:
         """Collect the numbers of threads on the page that lists them, and their sums."""
@@ -274,13 +283,17 @@ class ShownNumbers:
             listed = [each for page in pages for each in re.findall(r'name="c\.([^"]+)"', page)]
             self._add("desk, queue", len(listed), status)
 
-    def _of_exports(self, people: Iterable[str]) -> None:
-        """Count the approved comments in the exports of authors' data."""
+    def _of_exports(self, people: Mapping[str, int]) -> None:
+        """Count the approved comments in the exports of authors' data, with all linked ids."""
         for author in people:
+            ids = author_links.person("demo", author)
+            told = sum(people.get(one, 0) for one in ids)
+            self._add("sum of linked ids", told, "comments of a person", author)
             result = self._app.test_cli_runner().invoke(args=["author", "export", author])
             assert result.exit_code == 0, result.output
             said = [each["status"] for each in json.loads(result.stdout)["comments"]]
-            self._add("author export", said.count("approved"), "comments", author)
+            told = said.count("approved")
+            self._add("author export", told, "comments of a person", author)
 
 
 def _is_day(text: str) -> bool:

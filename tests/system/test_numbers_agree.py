@@ -12,6 +12,7 @@ import flask
 import pytest
 
 from comments.domain import records
+from comments.domain.ids import imported_ids
 from comments.sites import site_settings
 from comments.threads import thread_aliases
 from comments.transfer.moves import move_journal
@@ -20,16 +21,18 @@ from comments.upkeep import scheduler
 from tests.support import optional_tools, shown_numbers
 from tests.support.histories import mixed_day
 from tests.support.people import account_holders, console_browser
-from tests.support.threads import sample_exports
+from tests.support.threads import sample_exports, sample_threads
 
 pytestmark = pytest.mark.slow
 
+STEPS = mixed_day.STEPS_WITH_CLAIMS
 COMPARED = {
     "visible",
     "comments",
     "commenters",
     "followers",
     "unread",
+    "comments of a person",
     *shown_numbers.HELD,
     *shown_numbers.VOTES,
 }
@@ -58,12 +61,13 @@ def test_numbers_of_the_same_thing_are_equal_everywhere(
     assert said.exit_code == 0, said.output
     listed = run(args=["thread", "list", "demo", "--json"])
     threads = [line["thread"] for line in json.loads(listed.stdout)]
-    day = mixed_day.MixedDay(app, threads[:6], seed=steps, people=12)
+    day = mixed_day.MixedDay(app, threads[:6], seed=steps, people=12, steps=STEPS)
+    _import_under_addresses(threads[:6], day.people)
     day.pass_by(steps // 2)
     for words in COUNTERS:
         assert run(args=["counter", "add", "demo", *words]).exit_code == 0
     day.pass_by(steps // 2)
-    assert len(day.done) == len(mixed_day.STEPS), day.done
+    assert len(day.done) == len(STEPS), day.done
     _settle()
 
     _move(app, threads)
@@ -107,6 +111,16 @@ def _first_two(site: str, thread: str) -> list[str]:
     stored = thread_aliases.stored_id(site_settings.get(site), thread)
     rows = ordered_query.thread(records.ThreadName(site, stored))
     return [row.id for row in rows if row.parent is None][:2]
+
+
+def _import_under_addresses(threads: list[str], people: list[mixed_day.Person]) -> None:
+    secret = sample_threads.SETTINGS.secret
+    for person in people:
+        (author,) = imported_ids.author_ids_of_address(secret, "demo", person.address)
+        for thread in threads[:2]:
+            node = sample_threads.node(f"Earlier, by {person.name} in {thread}", author=author)
+            sample_threads.store_imported(records.ThreadName("demo", thread), node)
+    _settle()
 
 
 def _settle() -> None:

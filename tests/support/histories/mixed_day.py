@@ -1,15 +1,24 @@
 """A day of mixed work on one site, through the API, the admin console's rights and the commands.
 
-People post, reply, edit, delete, vote, follow threads and erase their data; moderators decide about
-comments and move threads to other categories. All choices come from one seed.
+People post, reply, edit, delete, vote, follow threads and erase their data. They claim comments
+that were imported under their addresses (`Person.address`). Moderators decide about comments, move
+threads to other categories, and link authors. All choices come from one seed.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
+
+from comments.accounts import identities, reader_accounts
+from comments.moderation.policy import author_links
+from comments.sites import site_settings
+from comments.upkeep import scheduler
+from comments.web.api.callers import api_callers
+from tests.support.threads import sample_threads
 
 SITE = "/api/v1/sites/demo"
 ONE = "/api/v1/comments/"
@@ -17,6 +26,7 @@ STEPS = {
     "post": 10, "reply": 10, "edit": 3, "delete": 2, "vote": 10, "decide": 8, "categorize": 2,
     "erase": 1, "follow": 8, "unfollow": 2,
 }  # fmt: skip
+STEPS_WITH_CLAIMS = STEPS | {"claim": 3, "link": 3, "unlink": 2}
 
 
 class Person:
@@ -26,6 +36,7 @@ class Person:
         self._client = client
         self._network = f"198.51.100.{number}"
         self.name = f"Reader {number}"
+        self.address = f"reader{number}@example.org"
         self.token = ""
         self.own: list[str] = []
 
@@ -47,20 +58,30 @@ class MixedDay:
 
     Args:
         threads: the ids of the threads in which people write.
+        steps: the names of the possible steps, each with its weight.
     """
 
-    def __init__(self, app: flask.Flask, threads: Sequence[str], seed: int, people: int) -> None:
+    def __init__(
+        self,
+        app: flask.Flask,
+        threads: Sequence[str],
+        seed: int,
+        people: int,
+        steps: Mapping[str, int] = STEPS,
+    ) -> None:
         self._app = app
+        self._steps = steps
         self._threads = threads
         self._rng = random.Random(seed)
         self.people = [Person(app.test_client(), number) for number in range(people)]
         self._known: list[tuple[str, str]] = []  # Threads and ids of comments
+        self._linked: list[tuple[str, str]] = []
         self.done: dict[str, int] = {}
 
     def pass_by(self, steps: int) -> None:
         """Take a number of steps; `done` counts those that had an effect, by name."""
         for _ in range(steps):
-            (name,) = self._rng.choices(list(STEPS), list(STEPS.values()))
+            (name,) = self._rng.choices(list(self._steps), list(self._steps.values()))
             take: Callable[[Person], bool] = getattr(self, f"_{name}")
             if take(self._rng.choice(self.people)):
                 self.done[name] = self.done.get(name, 0) + 1
@@ -126,6 +147,33 @@ class MixedDay:
         return (
             bool(person.token) and person.ask(method, path, query_string=query).status_code == 200
         )
+
+    def _claim(self, person: Person) -> bool:
+        self._erase(person)  # Nobody would have the guest's token any more
+        settings, now = sample_threads.SETTINGS, datetime.now(UTC)
+        reader = reader_accounts.Reader(identities.of_address(person.address), person.name)
+        account = reader_accounts.sign_in(reader, secret=settings.secret, now=now)
+        caller = api_callers.caller_of_account(account, "demo")
+        person.token, person.own = caller.token(settings, now).token, []
+        site, secret = site_settings.get("demo"), settings.secret
+        claimed = author_links.claim(site, person.address, account, secret=secret, now=now)
+        listed = person.ask("GET", f"{SITE}/author").json["comments"]
+        person.own = [each["id"] for each in listed if each["status"] == "approved"]
+        return claimed > 0
+
+    def _link(self, _: Person) -> bool:
+        if len(self._known) < 2:
+            return False
+        scheduler.Scheduler().sweep_fresh()  # Authors are known once their comments are counted
+        pair = [comment for _, comment in self._rng.sample(self._known, 2)]
+        if is_done := self.command("moderate", "link", "demo", *pair):
+            self._linked.append((pair[0], pair[1]))
+        return is_done
+
+    def _unlink(self, _: Person) -> bool:
+        if not self._linked:
+            return False
+        return self.command("moderate", "unlink", "demo", *self._rng.choice(self._linked))
 
     def _erase(self, person: Person) -> bool:
         if not person.token:

@@ -88,6 +88,8 @@ def test_a_reader_who_proves_the_address_may_do_what_the_author_could(
     answer = {"name": "x", "body": "An answer", "parent": readers.id}
     api_requests.answer(client.post(api_requests.THREAD, json=answer, headers=theirs))
     readers.deliver()
+    followed = client.put("/api/v1/sites/demo/following?thread=t", headers=mine)
+    assert followed.status_code == 200
     unread = api_requests.answer(client.get("/api/v1/sites/demo/inbox", headers=mine))
     assert [reply["comment"]["reply_to"] for reply in unread["replies"]] == [readers.id]
     exported = api_requests.answer(client.get(ME, headers=mine))["comments"]
