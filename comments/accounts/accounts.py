@@ -141,7 +141,7 @@ def unchecked_creation_writes(
         key=account_rows.account_key(newcomer.id),
         name=newcomer.name,
         login=newcomer.login,
-        address=_seal(newcomer.address, secret, now),
+        address=seal_address(newcomer.address, secret, now),
         password=newcomer.password,
         grants=[_text(grant) for grant in newcomer.grants],
         staff=bool(newcomer.grants),
@@ -408,6 +408,11 @@ def dismiss(account: str) -> None:
     remove(account)
 
 
+def seal_address(address: str, secret: str, now: datetime) -> str:
+    """Encrypt a mail address for storage. An empty address stays empty."""
+    return encryption.seal(address, _ADDRESS, secret, now=now) if address else ""
+
+
 def address_of(account: Account, secret: str, *, now: datetime) -> str:
     """Return an account's mail address, or "" if it has none.
 
@@ -520,10 +525,6 @@ def _set_grants(row: account_rows.AccountRow, grants: Iterable[roles.Grant]) -> 
 
 def _is_service_owner(row: account_rows.AccountRow) -> bool:
     return roles.has(_grants(row.grants), roles.Role.OWNER, roles.SERVICE)
-
-
-def _seal(address: str, secret: str, now: datetime) -> str:
-    return encryption.seal(address, _ADDRESS, secret, now=now) if address else ""
 
 
 def _text(grant: roles.Grant) -> str:

@@ -56,6 +56,7 @@ class SecurityEvent(enum.StrEnum):
     AUTHENTICATOR_REMOVED = "authenticator-removed"
     RECOVERY_USED = "recovery-used"
     RECOVERY_RENEWED = "recovery-renewed"
+    ADDRESS = "address"
     PASSKEY_ADDED = "passkey-added"
     PASSKEY_REMOVED = "passkey-removed"
     PROVIDER_LINKED = "provider-linked"
@@ -103,8 +104,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         return datetime.fromtimestamp(self.at, UTC)
 
 
-def append(account: str, cause: Cause, *events: SecurityEvent) -> None:
-    """Append entries, and queue the mails about them.
+def append(account: str, cause: Cause, *events: SecurityEvent, address: str = "") -> None:
+    """Append entries, and queue the mails about them, to the encrypted `address` if there is one.
 
     Call this once in the transaction of the change, which also reads or writes the account's row.
     """
@@ -122,9 +123,8 @@ def append(account: str, cause: Cause, *events: SecurityEvent) -> None:
     if cause.sends_mail:
         for entry in made:
             if entry.event in MAILED:
-                _queue_mail(
-                    mail_jobs.AccountMail(account, entry.event, by, at, row.language), cause
-                )
+                job = mail_jobs.AccountMail(account, entry.event, by, at, row.language, address)
+                _queue_mail(job, cause)
 
 
 def language_of(account: str) -> str:

@@ -33,10 +33,17 @@ class InvitationMail(msgspec.Struct, frozen=True, tag="invited"):
     link: str
 
 
+class AddressMail(msgspec.Struct, frozen=True, tag="address"):
+    """A request to send the link that confirms an account's new address, to that address."""
+
+    link: str
+
+
 class AccountMail(msgspec.Struct, frozen=True, tag="account"):
     """A request to tell an account's owner about a change (`accounts/security_log`).
 
     `by` is the entry's actor, `at` its time in seconds since 1970, and `language` the mail's.
+    `address` is the encrypted address if it is not the account's: the address before a change.
     """
 
     account: str
@@ -44,6 +51,7 @@ class AccountMail(msgspec.Struct, frozen=True, tag="account"):
     by: str
     at: int
     language: str
+    address: str = ""
 
 
 class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
@@ -104,7 +112,7 @@ class DigestMail(msgspec.Struct, frozen=True, tag="digest"):
 
 StaffMail = HeldCommentMail | PublishedMail
 EventMail = ReplyMail | FollowerMail | RepeatedMail | StaffMail
-LinkMail = ConfirmationMail | LoginMail | InvitationMail
+LinkMail = ConfirmationMail | LoginMail | InvitationMail | AddressMail
 MailJob = LinkMail | AccountMail | EventMail | DigestMail
 
 

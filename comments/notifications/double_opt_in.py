@@ -159,13 +159,15 @@ def unused_request_of(link: str, *, secret: str, now: datetime) -> SubscriptionR
     return request
 
 
-def things(request: SubscriptionRequest) -> list[str]:
+def things(
+    request: SubscriptionRequest, words: catalogue.Catalogue = catalogue.ENGLISH
+) -> list[str]:
     """Describe the requested subscriptions in words."""
     parts = []
     if request.replies:
-        parts.append(catalogue.ENGLISH.text("mail.about-replies"))
+        parts.append(words.text("mail.about-replies"))
     if request.thread:
-        parts.append(catalogue.ENGLISH.text("mail.about-thread"))
+        parts.append(words.text("mail.about-thread"))
     return parts
 
 

@@ -27,10 +27,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
+import msgspec
+
 from comments import config, errors, setting_values
-from comments.accounts import accounts
-from comments.accounts.links import email_login, invitations
+from comments.accounts import accounts, identities, security_log
+from comments.accounts.links import address_links, email_login, invitations
 from comments.domain import records
+from comments.domain.languages import catalogue
 from comments.domain.outcomes import End
 from comments.domain.records import Status
 from comments.events import dispatcher, mail_jobs, outbox, retry_pauses
@@ -170,6 +173,7 @@ class MailPlanner:
                     mail_jobs.ConfirmationMail: self._confirmation_mail,
                     mail_jobs.LoginMail: self._login_mail,
                     mail_jobs.InvitationMail: self._invitation_mail,
+                    mail_jobs.AddressMail: self._address_mail,
                 }[type(job)]
                 now = self._clock()
                 mail = make(event.id, job.link, now)
@@ -185,25 +189,42 @@ class MailPlanner:
     def _confirmation_mail(self, event: str, asked: str, now: datetime) -> compose.LinkMail:
         request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
         link = self._mail.link("confirm", asked)
-        things = double_opt_in.things(request)
-        name = site_settings.get(request.site).name
-        return compose.LinkMail(event, request.email, name, link, "confirm", things)
+        site = site_settings.get(request.site)
+        language = self._language(request.email, site.options.language)
+        things = double_opt_in.things(request, catalogue.of_or_english(language))
+        return compose.LinkMail(event, request.email, site.name, link, "confirm", language, things)
 
     def _login_mail(self, event: str, asked: str, now: datetime) -> compose.LinkMail:
         request = email_login.link_of(asked, secret=self._settings.secret, now=now)
         link = f"{self._settings.public_url}/sign-in#{asked}"
-        name = site_settings.get(request.site).name
-        return compose.LinkMail(event, request.address, name, link, "sign-in")
+        site = site_settings.get(request.site)
+        language = self._language(request.address, site.options.language)
+        return compose.LinkMail(event, request.address, site.name, link, "sign-in", language)
 
     def _invitation_mail(self, event: str, sealed: str, now: datetime) -> compose.LinkMail:
         url = self._settings.public_url
         mailed = invitations.open_mailed(sealed, secret=self._settings.secret, now=now)
         link = invitations.link(url, "admin/welcome", mailed.token)
         host = urlsplit(url).hostname or ""
-        return compose.LinkMail(event, mailed.address, host, link, "invitation")
+        language = self._language(mailed.address)
+        return compose.LinkMail(event, mailed.address, host, link, "invitation", language)
+
+    def _address_mail(self, event: str, sealed: str, now: datetime) -> compose.LinkMail:
+        url = self._settings.public_url
+        asked = address_links.open_link(sealed, secret=self._settings.secret, now=now)
+        link = invitations.link(url, "admin/address", sealed)
+        host, language = urlsplit(url).hostname or "", security_log.language_of(asked.account)
+        return compose.LinkMail(event, asked.address, host, link, "address", language)
+
+    def _language(self, address: str, otherwise: str = "") -> str:
+        """Return the language of the account that has an address, if there is one."""
+        account = accounts.id_by_identity(identities.of_address(address), self._settings.secret)
+        return security_log.language_of(account) or otherwise
 
     def _account_message(self, event: str, job: mail_jobs.AccountMail) -> mime.MailMessage:
         account, now, secret = accounts.get(job.account), self._clock(), self._settings.secret
+        if account is not None and job.address:
+            account = msgspec.structs.replace(account, address=job.address)
         address = account and accounts.readable_address(account, secret, now=now)
         if account is None or not address:
             raise errors.NotFound("account", job.account)

@@ -386,6 +386,9 @@ ROWS = [
     Row("GET", "/admin/reset", {}, 200),
     Row("POST", "/admin/sign-in", {}, 303, form={"login": "owner", "password": PASSWORD}),
     Row("POST", "/admin/welcome", {}, 303, form={}, made=_new_account),
+    Row("GET", "/admin/address", {}, 200),
+    # Nobody has a link.
+    Row("POST", "/admin/address", dict.fromkeys(STAFF, 400), 403, form={"token": "t"}),
     Row("POST", "/admin/welcome/accept", ACTS, 403, form={}, made=_invitation),
     Row("POST", "/admin/reset", {}, 303, form={}, made=_reset),
     Row("POST", "/admin/sign-in/provider", {}, 200, form={"provider": "acme"}),
@@ -403,6 +406,8 @@ ROWS = [
     Row("POST", "/admin/sign-out/everywhere", ACTS, 403, form={}),
     Row("POST", "/admin/account/password", ACTS, 403,
         form={"current": PASSWORD, "password": PASSWORD}),
+    Row("POST", "/admin/account/address", dict.fromkeys(STAFF, 200), 403,
+        form={"current": PASSWORD, "email": "new@example.org"}),
     # The secret is invalid. The service refuses callers without permission before it checks the
     # secret.
     Row("POST", "/admin/account/authenticator", dict.fromkeys(STAFF, 400), 403,

@@ -9,7 +9,7 @@ passed as an argument, because arguments are visible in process lists and shell 
 import click
 
 from comments.accounts import accounts, identities, security_log
-from comments.accounts.links import first_owner, invitations
+from comments.accounts.links import address_links, first_owner, invitations
 from comments.accounts.passwords import credentials
 from comments.cli import console
 from comments.domain.moderation import roles
@@ -147,6 +147,19 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
         changed = accounts.grant(person.id, grant.role, grant.site, _cause())
     held = ", ".join(map(_grant_text, changed.grants)) or "none"
     click.echo(f"Roles of {login}: {held}.")
+
+
+@account.command("address", _NAME)
+@click.argument("address")
+def _address(login: str, address: str) -> None:
+    """Set an account's mail address, or remove it with "none", and end the account's sessions.
+
+    The address counts as confirmed. The old address gets a notice. NAME is a sign-in name, a mail
+    address or an account id.
+    """
+    person = _named_account(login)
+    address_links.set_address(person.id, "" if address == "none" else address, _cause())
+    click.echo(f"Changed the mail address of {login}.")
 
 
 @account.command("reset", _NAME)

@@ -10,8 +10,8 @@ named `count` chooses among them:
 Whole numbers are formatted by the rules of the language. The widget fills in the same texts by the
 same rules (`words.js`).
 
-English is complete. The other languages have the surfaces for readers, and the mail about comments
-and changed accounts; other mail and the admin console are in English. `meta.json` in a language's
+English is complete. The other languages have the surfaces for readers and the mail; the admin
+console is in English. `meta.json` in a language's
 folder contains the language's own name, and `read-by`: the native speaker who has read the texts,
 or null.
 """

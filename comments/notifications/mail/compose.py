@@ -94,16 +94,18 @@ class Notice:
 class LinkMail:
     """A message with a link for the owner of an address.
 
-    `about` says what the link is for: to confirm a subscription, to sign in to a site, or to accept
-    an invitation; `site_name` is then the service. `things` describes, in the service's own words,
-    what the subscription is about. The message contains no text that a stranger wrote.
+    `about` says what the link is for: to confirm a subscription or the new address of an account,
+    to sign in to a site, or to accept an invitation. `site_name` is the site's name, or the
+    service's for accounts and invitations. `things` describes, in the service's own words, what the
+    subscription is about. The message contains no text that a stranger wrote.
     """
 
     event: str
     recipient: str
     site_name: str
     link: str
-    about: Literal["confirm", "sign-in", "invitation"]
+    about: Literal["confirm", "sign-in", "invitation", "address"]
+    language: str
     things: Sequence[str] = ()
 
 
@@ -168,19 +170,16 @@ def link_message(asked: LinkMail, sender: str, *, now: datetime) -> mime.MailMes
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
     check_link("link", asked.link)
-    subject, opening, instruction, button, term, closing = (
-        t(f"mail.{asked.about}-{part}", site=asked.site_name)
-        for part in ("subject", "opening", "instruction", "button", "term", "closing")
+    words = catalogue.of_or_english(asked.language)
+    subject, opening, closing, instruction, button = (
+        words.text(f"mail.{asked.about}-{part}", site=asked.site_name)
+        for part in ("subject", "opening", "closing", "instruction", "button")
     )
-    things = "".join(f"- {thing}\n" for thing in asked.things) + ("\n" if asked.things else "")
     items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
-    rich = [paragraph(opening), *([f"<ul>{items}</ul>"] if items else [])]
-    rich += [f"<p>{anchor(asked.link, button)}</p>", paragraph(term), paragraph(closing)]
-    parts = Parts(
-        subject,
-        f"{opening}\n\n{things}{instruction}\n{asked.link}\n\n{closing}\n",
-        "\n".join(("<!doctype html>", *rich, "")),
-    )
+    things = [("\n".join(f"- {thing}" for thing in asked.things), f"<ul>{items}</ul>")]
+    first, *rest = [(line, paragraph(line)) for line in (opening, closing, instruction)]
+    sections = [first, *(things if asked.things else []), *rest]
+    parts = parts_of(words, subject, sections, [(button, asked.link)])
     return assemble(asked, sender, parts, now=now)
 
 

@@ -54,6 +54,12 @@ class NewPassword(Confirmed, frozen=True):
     password: parameters.Typed
 
 
+class NewAddress(Confirmed, frozen=True):
+    """The current password and the new mail address."""
+
+    email: parameters.Typed
+
+
 class NewAuthenticator(Confirmed, frozen=True):
     """The secret of a new authenticator, and the code that the authenticator shows."""
 

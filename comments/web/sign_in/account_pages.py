@@ -14,7 +14,7 @@ import markupsafe
 
 from comments import errors
 from comments.accounts import accounts, moderation_sessions, passkeys, security_log, sessions
-from comments.accounts.links import first_owner, invitations
+from comments.accounts.links import address_links, first_owner, invitations
 from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, recovery_codes, totp
 from comments.web.http import context
@@ -145,6 +145,41 @@ def change_password() -> flask.Response:
     return _change_account(sent.current, change)
 
 
+@blueprint.post("/account/address")
+def request_address() -> flask.Response:
+    """Mail a link to a new address, which confirms it."""
+    sent, mine = forms.read(account_forms.NewAddress), signed_in.require_account()
+    try:
+        check_password(mine, sent.current)
+        address_links.request(mine, sent.email.strip(), signed_in.cause())
+    except (errors.BadInput, errors.Conflict, password_login.Wrong) as error:
+        return account_page(mine, error)
+    return account_page(mine, asked=sent.email.strip())
+
+
+@blueprint.get("/address")
+def ask_for_an_address() -> flask.Response:
+    """Show the page for the link that confirms an address."""
+    return signed_in.page("admin/address.html", token="")
+
+
+@blueprint.post("/address")
+@signed_in.open_to_all
+def confirm_address() -> flask.Response:
+    """Give the account that is signed in the address of a link."""
+    token, account = forms.read(account_forms.OneTimeLinkForm).token, signed_in.current_account()
+    if account is None:
+        text = labels.text("admin.welcome-sign-in-first")
+        return signed_in.page("admin/address.html", status=403, problem=text, token=token)
+    cause = signed_in.cause()
+    try:
+        address_links.confirm(account.id, token, cause)
+    except (errors.BadLink, errors.Conflict) as error:
+        status, text = signed_in.refuse_form(error), _problem_of_link(error)
+        return signed_in.page("admin/address.html", status=status, problem=text, token=token)
+    return _renew_session(account.id, cause.now)
+
+
 @blueprint.post("/account/authenticator")
 def add_authenticator() -> flask.Response:
     """Enable an authenticator app after checking a code from the app; show the recovery codes."""
@@ -228,11 +263,15 @@ def offer_providers(blueprint: flask.Blueprint) -> None:
 
 
 def account_page(
-    account: accounts.Account, error: errors.FlatthreadError | None = None, key: str = ""
+    account: accounts.Account,
+    error: errors.FlatthreadError | None = None,
+    key: str = "",
+    asked: str = "",
 ) -> flask.Response:
     """Render the account page, with an error if there is one.
 
-    `key` is an authenticator's secret that the app may know already; without one, it is a new one.
+    `asked` is the address to which a link has just been mailed. `key` is an authenticator's secret
+    that the app may know already; without one, it is a new one.
     """
     if not key or getattr(error, "field", "") == "key":
         key = totp.secret()
@@ -244,6 +283,8 @@ def account_page(
         "admin/account.html",
         status=200 if error is None else signed_in.refuse_form(error),
         account=account,
+        asked=asked,
+        mail_address=accounts.readable_address(account, _secret(), now=context.now()),
         key=key,
         address=address,
         code="" if account.has_totp else _qr_code(address),

@@ -13,7 +13,9 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments.accounts import accounts, identities
+from comments import errors
+from comments.accounts import accounts, identities, security_log
+from comments.accounts.links import address_links
 from comments.accounts.oidc import oidc_client, popup_exchange
 from comments.store import connection, reads
 from comments.transfer import personal_data
@@ -70,6 +72,10 @@ def _seen(engine: inprocess.Engine, make: Callable[[int], Callable[[], TestRespo
     return seen
 
 
+def _cause() -> security_log.Cause:
+    return account_holders.cause(here())
+
+
 def _network(number: int) -> dict[str, str]:
     return {"REMOTE_ADDR": f"198.51.{number // 200}.{number % 200 + 1}"}
 
@@ -112,6 +118,38 @@ def test_an_invitation_creates_one_account_whichever_call_fails(
         assert len(found) == len(set(found))
         for number in range(1, len(found) + 1):
             assert account_holders.sign_in(f"n{number}", now=here())
+
+
+@pytest.mark.usefixtures("site")
+def test_a_confirmed_address_leads_to_its_account_whichever_call_fails(
+    app: flask.Flask, engine: inprocess.Engine, open_store: connection.Store
+) -> None:
+    def make(number: int) -> Callable[[], TestResponse]:
+        mail, client, cause = f"n{number}@example.org", app.test_client(), _cause()
+        with open_store.context():
+            person = account_holders.account(
+                f"n{number}", account_holders.OWNER, mail=f"old-{mail}"
+            )
+            session = account_holders.session(person.id)
+            token = address_links.link_key(person, f"new-{mail}", cause)
+        client.set_cookie("__Host-flatthread", session.token, secure=True)
+        return lambda: client.post(
+            "/admin/address", data={"token": token}, headers=OWN, base_url="https://localhost"
+        )
+
+    seen = set()
+    for status, act in _each(engine, make):
+        seen.add(status)
+        # Either the repeat confirms the address, or the first attempt did, which ended the session.
+        assert act().status_code in {303, 400, 403}
+    assert seen == {303, 503}
+    with open_store.context():
+        for person in accounts.staff():
+            address = accounts.address_of(person, _cause().secret, now=here())
+            assert address == f"new-{person.login}@example.org"
+            assert accounts.by_text(address, _cause().secret) == person
+            with pytest.raises(errors.NotFound):
+                accounts.by_text(f"old-{person.login}@example.org", _cause().secret)
 
 
 def test_a_sites_reader_gets_one_account_whichever_call_fails(

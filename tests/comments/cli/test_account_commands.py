@@ -72,6 +72,7 @@ def test_an_invitation_grants_the_role_it_names(
         (("invite", "--owner", "--mail", "a,b@example.org"), "Enter an e-mail address"),
         (("add", "ann", "--role", "owner"), "either --site or --service"),
         (("role", "nobody", "owner", "--service"), "There is no account nobody."),
+        (("address", "nobody", "a@example.org"), "There is no account nobody."),
         (("reset", "nobody"), "There is no account nobody."),
         (("remove", "nobody"), "There is no account nobody."),
         (("sign-out", "nobody"), "There is no account nobody."),

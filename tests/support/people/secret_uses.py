@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 
 from comments import config, errors, setting_values
 from comments.accounts import accounts, identities, site_keys
-from comments.accounts.links import invitations, one_time_links
+from comments.accounts.links import address_links, invitations, one_time_links
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
 from comments.accounts.passwords import credentials, totp
 from comments.domain import records
@@ -240,6 +240,14 @@ def moderation_link(before: Service) -> Shown:
     return lambda service: service.client.get(f"/decisions?token={link}")
 
 
+def address_link(before: Service) -> Shown:
+    ann = account_holders.account("ann", OWNER)
+    session = account_holders.session(ann.id).token
+    cause = account_holders.cause(now(), secret=before.secret)
+    token = address_links.link_key(ann, ADDRESS, cause)
+    return lambda service: send(service.signed_in(session), "/admin/address", token=token)
+
+
 def staff_link(before: Service) -> Shown:
     who = staff_notices.StaffRecipient(BOSS, staff_notices.NoticeChoice.HELD)
     link = staff_links.link("demo", who, secret=before.secret, now=now())
@@ -380,7 +388,7 @@ def is_accepted(answer: TestResponse | bool) -> bool:
 CARRIED: list[Use] = [
     guest_token, account_token, session, form, cursor, invitation, reset, second_factor,
     sign_in_by_address, sign_in_link, sign_in_code, popup_code, confirmation, form_token,
-    unsubscribing, staff_link, moderation_link, proof, question, site_token, sender,
+    unsubscribing, address_link, staff_link, moderation_link, proof, question, site_token, sender,
 ]  # fmt: skip
 STORED: list[Use] = [
     second_factor, adviser_secret, turnstile_secret, mail_server_password, site_key,

@@ -1,7 +1,7 @@
 """Each language has every text that readers see, in its own typography, and no English is left.
 
-The English texts are the original: the others have the same keys and placeholders. Mail with
-links, the admin console, the demo and the examples are in English.
+The English texts are the original: the others have the same keys and placeholders. The admin
+console, the demo and the examples are in English.
 """
 
 import itertools
@@ -21,8 +21,8 @@ LANGUAGES = ROOT / "comments" / "domain" / "languages"
 TRANSLATED = [each for each in catalogue.languages() if each != "en"]
 # The surfaces for readers. Of `errors`, only the sentences that readers can meet are translated.
 SURFACES = {
-    "account-mail", "comment-mail", "durations", "embed", "errors", "feeds", "reasons", "widget",
-    "widget-writing",
+    "account-mail", "comment-mail", "durations", "embed", "errors", "feeds", "mail", "reasons",
+    "widget", "widget-writing",
 }  # fmt: skip
 # Texts on these surfaces that are in English: the demo, the page for moderators, and what Akismet
 # answered.

@@ -42,9 +42,10 @@ PYTHON = (
 )
 # The first parts of keys that are built at run time, with the possible second parts.
 DYNAMIC = {
+    "mail.address-": "a mail with a link (compose.py)",
     "mail.confirm-": "a mail with a link (compose.py)",
-    "mail.sign-in-": "a mail with a link (compose.py)",
     "mail.invitation-": "a mail with a link (compose.py)",
+    "mail.sign-in-": "a mail with a link (compose.py)",
     "reasons.": "a condition of a rule, a policy, or reports (reasons.py, decisionbox.js)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
     "widget.failed": "what the entry says if the strings are missing (widget/build.mjs)",

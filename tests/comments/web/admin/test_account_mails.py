@@ -5,9 +5,11 @@ from collections.abc import Callable
 import flask
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from comments import config
-from comments.accounts import accounts, identities
+from comments.accounts import accounts, identities, security_log
+from comments.accounts.links import address_links, email_login
 from comments.accounts.passwords import credentials, recovery_codes, totp
 from comments.domain.languages import catalogue
 from comments.store import connection
@@ -145,3 +147,102 @@ def test_other_new_accounts_get_no_address_that_nobody_confirmed(
     assert _join(app, token, email="zoe@example.org") == 400
     assert accounts.staff() == []
     assert _join(app, token) == 303
+
+
+OTHER = "new@example.org"
+
+
+def _request(client: FlaskClient, email: str = OTHER, password: str = PASSWORD) -> TestResponse:
+    form = {"form": token_of(client), "current": password, "email": email}
+    return send(client, "/admin/account/address", **form)
+
+
+def _confirm(
+    client: FlaskClient, box: mail_server.Box, number: int = -1, language: str = "en"
+) -> TestResponse:
+    key = box.text(number).rpartition("#")[2].strip()
+    return send(client, "/admin/address", OWN | {"Accept-Language": language}, token=key)
+
+
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_a_new_address_is_confirmed_by_a_link_and_the_old_one_gets_a_notice(
+    ann: FlaskClient, app: flask.Flask, box: mail_server.Box, deliver: Deliver, language: str
+) -> None:
+    accept = OWN | {"Accept-Language": language}
+    elsewhere = browser(app)
+    for client in (ann, elsewhere):
+        send(client, "/admin/sign-in", accept, login="ann", password=PASSWORD)
+    assert _request(ann, password="wrong").status_code == 403
+    assert OTHER in _request(ann, f" {OTHER} ").text
+    deliver()
+    words = catalogue.of(language).text
+    ((address, mail),) = box.taken
+    assert address == OTHER
+    assert mail["Subject"] == words("mail.address-subject", site="service.example")
+    person = accounts.by_text(MAIL, SECRET)
+    assert _confirm(ann, box, language=language).status_code == 303
+    deliver()
+    assert box.recipients == [OTHER, MAIL]
+    assert words("account-mail.change-address") in box.text()
+    changed = accounts.by_text(OTHER, SECRET)
+    assert changed.id == person.id
+    assert accounts.address_of(changed, SECRET, now=now()) == OTHER
+    assert accounts.by_identity(identities.of_address(MAIL), SECRET) is None
+    entry, *_ = security_log.list_entries(person.id, now=now())
+    assert (entry.event, entry.by) == (security_log.SecurityEvent.ADDRESS, "")
+    assert ann.get("/admin/account").status_code == 200
+    assert elsewhere.get("/admin/account").status_code == 303
+    assert _confirm(ann, box, 0).status_code == 400
+
+
+def test_a_link_to_a_new_address_works_only_for_the_account_that_asked(
+    ann: FlaskClient, app: flask.Flask, box: mail_server.Box, deliver: Deliver
+) -> None:
+    account_holders.account("bob", OWNER)
+    bob = browser(app)
+    sign_in(ann)
+    _request(ann)
+    deliver()
+    assert _confirm(bob, box).status_code == 403
+    sign_in(bob, "bob")
+    assert _confirm(bob, box).status_code == 400
+    # A change of the password ends the link.
+    _change_password(ann, "en")
+    assert _confirm(ann, box).status_code == 400
+    assert accounts.by_identity(identities.of_address(OTHER), SECRET) is None
+
+
+def test_only_the_owner_of_an_address_learns_that_another_account_has_it(
+    ann: FlaskClient, box: mail_server.Box, deliver: Deliver
+) -> None:
+    account_holders.account("bob", OWNER, mail=OTHER)
+    sign_in(ann)
+    free, taken = _request(ann, "free@example.org"), _request(ann)
+    assert (free.status_code, taken.status_code) == (200, 200)
+    deliver()
+    assert _confirm(ann, box, box.recipients.index(OTHER)).status_code == 409
+    assert accounts.by_text(OTHER, SECRET).login == "bob"
+
+
+def test_a_mailbox_gets_few_links_to_confirm_an_address(
+    ann: FlaskClient, box: mail_server.Box, deliver: Deliver
+) -> None:
+    sign_in(ann)
+    most = email_login.PER_ADDRESS.most
+    assert {_request(ann).status_code for _ in range(most + 1)} == {200}
+    deliver()
+    assert len(box.taken) == most
+
+
+def test_the_operator_sets_and_removes_an_address(
+    ann: FlaskClient, box: mail_server.Box, deliver: Deliver
+) -> None:
+    person = accounts.by_text("ann", SECRET)
+    for address in (OTHER, ""):
+        cause = account_holders.cause(now(), by=security_log.OPERATOR)._replace(sends_mail=True)
+        address_links.set_address(person.id, address, cause)
+    deliver()
+    assert box.recipients == [MAIL, OTHER]
+    without = accounts.by_text("ann", SECRET)
+    assert not without.address
+    assert accounts.by_identity(identities.of_address(OTHER), SECRET) is None

@@ -31,6 +31,8 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
     ("/admin/sites", {"origin": "https://c.example", "short_name": "C!"}, "short_name"),
     ("/admin/account/password", {"current": WRONG, "password": PASSWORD}, "current"),
     ("/admin/account/password", {"current": PASSWORD, "password": "short"}, "password"),
+    ("/admin/account/address", {"current": WRONG, "email": "a@x.example"}, "current"),
+    ("/admin/account/address", {"current": PASSWORD, "email": "a@"}, "email"),
     ("/admin/account/authenticator", {"current": PASSWORD, "key": KEY, "code": "1"}, "code"),
     ("/admin/account/authenticator/remove", {"current": WRONG}, "current"),
     ("/admin/account/recovery", {"current": WRONG}, "current"),
@@ -110,6 +112,7 @@ FORMS: list[tuple[str, dict[str, str], str]] = [
 # Forms with buttons, boxes and choices only, or whose errors are about the whole form.
 BUTTONS = {
     "/admin/account/moderation/end",
+    "/admin/address",
     "/admin/account/passkeys",  # These five need a passkey, which a script asks for.
     "/admin/account/passkeys/options",
     "/admin/account/passkeys/remove",
