@@ -125,7 +125,7 @@ def _prepare(
         brought="" if sent.is_from_test_page else naming.encode(brought),
         origin=origin,
         came_from=came_from,
-        detail=screening.questions(book, author.id, request.sender, current, now=now),
+        detail=screening.questions(book, author, request.sender, current, now=now),
         pace=pace,
     )
     screened = screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)

@@ -49,8 +49,8 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
     """
     cleaned = cleaning.clean_body(body)
     text = values.RenderedText(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
-    thread, book = _thread_and_rulebook(comment_id)
-    detail = screening.questions(book, author_id, sender, settings.secret, now=now)
+    author, thread, book = _author_thread_and_rulebook(comment_id)
+    detail = screening.questions(book, author, sender, settings.secret, now=now)
 
     def check(comment: records.Comment) -> records.Ruling | None:
         _check_site(comment, site)
@@ -121,17 +121,20 @@ def retract(
     return comment
 
 
-def _thread_and_rulebook(comment_id: str) -> tuple[records.Thread | None, rulebook.Rulebook]:
-    """Read a comment's thread and its site's rulebook before the transaction.
+def _author_thread_and_rulebook(
+    comment_id: str,
+) -> tuple[records.Author, records.Thread | None, rulebook.Rulebook]:
+    """Read a comment's author and thread and its site's rulebook before the transaction.
 
     Reading the thread in the transaction would make edits conflict with new roots. If the comment
     does not exist, the transaction raises the error instead.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:
-        return None, rulebook.Rulebook()
+        return records.Author(""), None, rulebook.Rulebook()
     thread = reads.get(comment_rows.thread_key_of(row.thread))
-    return thread and conversion.thread_record(thread), rulebook.current(row.site)
+    author = conversion.comment_record(row).author
+    return author, thread and conversion.thread_record(thread), rulebook.current(row.site)
 
 
 def _announce(change: values.ChangeResult) -> records.Comment:

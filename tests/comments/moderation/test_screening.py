@@ -9,7 +9,7 @@ from comments.domain import records
 from comments.domain.ids import sorthash
 from comments.domain.records import Policy, Status, ThreadState, Verb
 from comments.events import audit_log
-from comments.moderation import decisions
+from comments.moderation import bans, decisions
 from comments.moderation.policy import policy_changes
 from comments.moderation.policy.rules import Action
 from comments.posting import own_comment
@@ -71,6 +71,27 @@ def test_approval_on_another_site_does_not_count(site: records.Site) -> None:
     moderated_site.settle()
     moderated_site.policy(Policy.FIRST)
     assert moderated_site.post(site, "here").status is Status.PENDING
+
+
+def test_staff_of_the_site_need_no_approval_unless_they_are_banned(site: records.Site) -> None:
+    moderated_site.policy(Policy.ALL)
+    moderated_site.rule(Action.REJECT, words=["first"])
+    staff = records.Author("Ada", id="a:ada", is_staff=True)
+    comment = sample_threads.post(site, "first", author=staff)
+    assert comment.status is Status.APPROVED
+    assert moderated_site.edit(comment, "first again").status is Status.APPROVED
+    with pytest.raises(errors.Forbidden):
+        moderated_site.post(site, "first")
+    bans.ban(
+        "demo",
+        "a:ada",
+        bans.BanScope(),
+        moderated_site.ADA,
+        secret=sample_threads.SETTINGS.secret,
+        now=moderated_site.NOW,
+    )
+    with pytest.raises(errors.Forbidden):
+        sample_threads.post(site, "second", author=staff)
 
 
 @pytest.mark.parametrize("body", ["<https://a.example>", "[a](https://a.example)", "www.a.example"])
