@@ -21,6 +21,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
+_VISIT = timedelta(hours=1)  # A visit that begins later is a new one; also the least time of writes
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=14)
 _ENDING = ("Session", "ModerationSession", "Ticket")
@@ -90,6 +91,22 @@ def find(token: str, secret: str, *, now: datetime) -> Session | None:
     """
     rows = KIND.find(token, secret, now=now)
     return None if rows is None else Session(accounts.record(rows[0]), token)
+
+
+def note_visit(account: str, *, now: datetime) -> datetime | None:
+    """Note a visit of the console, at most once an hour; return when the visit before it began."""
+
+    def body() -> datetime | None:
+        row = reads.get(account_rows.account_key(account))
+        if row is None:
+            return None
+        if row.visited is None or now - row.visited >= _VISIT:
+            row.populate(visited=now, visited_before=row.visited)
+            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+        before: datetime | None = row.visited_before
+        return before
+
+    return transactions.transaction(body)
 
 
 def end(token: str, secret: str) -> None:

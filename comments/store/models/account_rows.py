@@ -14,7 +14,8 @@ class AccountRow(schema.StoredRow):
     `identities` contains the key names of this account's Identity rows. `epoch` is random; changing
     it ends all sessions and tokens. `recovery` contains the hashes of recovery codes, and "" for
     each used code. `reset` is the mark of the only valid reset link, or "" if
-    there is none.
+    there is none. `visited` is when the current visit of the console began, and `visited_before`
+    when the visit before it began (`accounts/sessions`).
     """
 
     name = schema.text(required=True)
@@ -30,6 +31,8 @@ class AccountRow(schema.StoredRow):
     epoch = schema.text(required=True)
     reset = schema.text(default="")
     created = schema.time(indexed=False)
+    visited = schema.time(indexed=False)
+    visited_before = schema.time(indexed=False)
 
 
 class IdentityRow(schema.StoredRow):

@@ -1,6 +1,7 @@
 """The home page of the admin console: the account's sites, and a form to add a website.
 
-For each site, the page shows what needs a decision and how many comments are new. Owners of the
+For each site, the page shows what needs a decision and how many comments are new since the
+account's last visit. Owners of the
 service see how many problems its checks find, without those that need the network.
 
 The form first asks for the address. Then it shows the origin and the id that it derives from the
@@ -17,14 +18,13 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.accounts import accounts
+from comments.accounts import accounts, sessions
 from comments.domain import records
 from comments.domain.ids import site_ids
 from comments.domain.moderation import roles
 from comments.domain.text.addresses import web_origins
 from comments.moderation import reports, review_queue
 from comments.sites import site_deletion, site_settings, site_setup
-from comments.tree.counters import statistics
 from comments.upkeep import service_checks
 from comments.web.admin.form_types import form_fields, site_forms
 from comments.web.http import context
@@ -36,13 +36,14 @@ blueprint = flask.Blueprint("home", __name__, url_prefix="/admin")
 signed_in.protect(blueprint)
 
 
-_NEW = timedelta(days=6)  # Before today
+_NEW = timedelta(days=7)  # For accounts whose last visit is not known
+_SHOWN = (records.Status.APPROVED, records.Status.PENDING)
 
 
 class _SiteRole(NamedTuple):
     """A site and the account's role on it.
 
-    `new` is the number of comments in the last seven days (UTC), without refused ones.
+    `new` is the number of new comments, without refused ones, up to `MOST_COUNTED` of each status.
     """
 
     site: records.Site
@@ -116,7 +117,9 @@ def _page(
 ) -> flask.Response:
     """Show the page; after a form, with the values sent, the origins or the problem."""
     now, settings = context.now(), context.settings()
-    held, is_owner = _held_sites(account, now), account.may(roles.Right.MANAGE, roles.SERVICE)
+    visited = sessions.note_visit(account.id, now=now)
+    since = visited or now - _NEW
+    held, is_owner = _held_sites(account, since), account.may(roles.Right.MANAGE, roles.SERVICE)
     owned = {entry.site.id: entry.site for entry in held if entry.role is roles.Role.OWNER}
     setups = site_setup.of(list(owned))
     findings = (
@@ -141,7 +144,8 @@ def _page(
         # A new service contains only the site of its demo page.
         is_new=is_owner and not deleted and set(owned) <= {site_settings.DEMO},
         levels=Counter(finding.level for finding in findings),
-        since=(now - _NEW).date().isoformat(),
+        since=since.date().isoformat(),
+        visited=visited,
         wrong=[
             (name, visit.origin)
             for name, setup in setups.items()
@@ -157,7 +161,7 @@ def _page(
     )
 
 
-def _held_sites(account: accounts.Account, now: datetime) -> list[_SiteRole]:
+def _held_sites(account: accounts.Account, since: datetime) -> list[_SiteRole]:
     """Return the sites on which an account has a role, first those that need a decision.
 
     A role on the whole service applies to every site.
@@ -166,12 +170,12 @@ def _held_sites(account: accounts.Account, now: datetime) -> list[_SiteRole]:
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):
             if site.id not in by_site and roles.has(account.grants, role, site.id):
-                week = statistics.by_day(site.id, since=(now - _NEW).date(), until=now.date())
+                new = review_queue.QueueFilter(site.id, _SHOWN, since=since)
                 by_site[site.id] = _SiteRole(
                     site,
                     role,
                     pending=review_queue.count_pending(site.id),
                     reported=reports.count_open(site.id, review_queue.MOST_COUNTED),
-                    new=sum(line.comments + line.pending for line in week.lines),
+                    new=review_queue.count(new, review_queue.MOST_COUNTED),
                 )
     return sorted(by_site.values(), key=lambda entry: not (entry.pending or entry.reported))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from comments.accounts import accounts, sessions
 from comments.domain import records
 from comments.events import dispatcher
 from comments.moderation import decisions, reports
@@ -14,6 +15,7 @@ from comments.store import transactions
 from comments.upkeep import wiring
 from tests.support import stored_state
 from tests.support.html import html_validator
+from tests.support.people.account_holders import SECRET
 from tests.support.people.console_browser import OWN, Desk
 from tests.support.threads import sample_threads
 
@@ -49,7 +51,7 @@ def test_home_shows_what_needs_a_decision_and_what_is_new(owner: Desk, site: rec
     today = datetime.now(UTC)
     scheme = sample_threads.SETTINGS.scheme
     site_settings.add("alone", ["https://alone.example"], scheme=scheme, now=today)
-    for age, text in ((0, "today"), (6, "six days ago"), (7, "a week ago")):
+    for age, text in ((0, "today"), (6, "six days ago"), (8, "a week ago")):
         sample_threads.post(site, text, now=today - timedelta(days=age))
     reported = sample_threads.post(site, "reported", now=today)
     report = reports.fresh(reported.id, "demo", now=today)
@@ -66,6 +68,17 @@ def test_home_shows_what_needs_a_decision_and_what_is_new(owner: Desk, site: rec
     assert "A page of https://other.example asked for the comments of demo" in page
     assert re.search(r"Service status</a>:\s+(no problems found|[1-9] warnings?)\.", page)
     assert html_validator.complaints([page]) == [[]]
+
+
+def test_home_counts_what_is_new_since_the_last_visit(owner: Desk, site: records.Site) -> None:
+    now = datetime.now(UTC)
+    for age, text in ((2, "two hours ago"), (4, "four hours ago")):
+        sample_threads.post(site, text, now=now - timedelta(hours=age))
+
+    account = accounts.by_text("ann", SECRET).id
+    assert sessions.note_visit(account, now=now - timedelta(hours=3)) is None
+    for _ in range(2):  # Within an hour, it is the same visit.
+        assert 'aria-label="New since your last visit: 1"' in owner.client.get("/admin").text
 
 
 def test_the_form_proposes_an_id_for_an_address_and_stores_nothing(
