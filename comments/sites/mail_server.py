@@ -6,7 +6,8 @@ Owns the kind MailServer, one row for the service:
                 content: JSON, a `MailServer`
 
 SMTP_URL has precedence: if it is set, the stored server has no effect. Every process uses the
-stored server after at most the time of `row_copies`, without a restart.
+stored server after at most the time of `row_copies`, without a restart. The service's audit log
+(`roles.SERVICE`) notes each change with the host and the port.
 """
 
 import dataclasses
@@ -17,7 +18,9 @@ import msgspec
 from comments import config, errors, setting_values
 from comments.domain import decoders, records
 from comments.domain.crypto import encryption
+from comments.domain.moderation import roles
 from comments.domain.text.addresses import host_names, mail_addresses
+from comments.events import audit_log
 from comments.store import ownership, reads, transactions
 from comments.store.memory import per_process, row_copies
 from comments.store.models import event_rows
@@ -138,16 +141,26 @@ def _sealed_password(given: MailServer, secret: str, now: datetime) -> str:
     return kept.password
 
 
-def save(server: MailServer) -> None:
-    """Store a checked server (`check`)."""
-    transactions.transaction(lambda: _put(server))
-    _COPIES.get().drop(_NAME)
+def save(server: MailServer | None, noted: audit_log.Noted) -> None:
+    """Store a checked server (`check`), or delete the stored one if `server` is None."""
 
+    def body() -> None:
+        kept = _read(_NAME)
+        if kept == server:  # Perhaps an earlier run committed, but its response was lost.
+            return
+        if server is None:
+            delete = (event_rows.mail_server_key(),)
+            transactions.apply(ownership.Writes(_OWNER, delete=delete))
+        else:
+            _put(server)
+        before, after = (f"{one.host}:{one.port}" if one else "" for one in (kept, server))
+        transactions.apply(
+            audit_log.entry_writes(
+                noted.act, roles.SERVICE, "mail", before=before, after=after, now=noted.now
+            )
+        )
 
-def remove() -> None:
-    """Delete the stored server."""
-    delete = (event_rows.mail_server_key(),)
-    transactions.transaction(lambda: transactions.apply(ownership.Writes(_OWNER, delete=delete)))
+    transactions.transaction(body)
     _COPIES.get().drop(_NAME)
 
 

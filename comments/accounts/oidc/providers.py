@@ -9,6 +9,9 @@ Owns the kind Providers, one row for the service:
 `issuer` and `sub` (`identities.at_issuer`). A provider that is removed and added again under a new
 name still identifies the same people. `Site.has_providers` is written in the transaction that gives
 a site its first provider or removes its last provider.
+
+Changes by people are noted in the service's audit log (`roles.SERVICE`), if the caller passes
+`noted`: the name of the provider, and who could and can use it.
 """
 
 import re
@@ -21,6 +24,8 @@ import msgspec
 from comments import errors
 from comments.domain import decoders
 from comments.domain.crypto import encryption
+from comments.domain.moderation import roles
+from comments.events import audit_log
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, comment_rows
@@ -126,7 +131,7 @@ def by_name(name: str, among: Collection[Provider]) -> Provider:
     return provider
 
 
-def add(provider: Provider) -> None:
+def add(provider: Provider, *, noted: audit_log.Noted | None = None) -> None:
     """Store a new provider.
 
     Raises:
@@ -144,10 +149,12 @@ def add(provider: Provider) -> None:
             raise errors.Conflict("too-many-providers", limit=MOST)
         return [*others, provider]
 
-    _change(change)
+    _change(change, provider.name, noted)
 
 
-def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
+def offer(
+    name: str, sites: Collection[str], *, at_desk: bool, noted: audit_log.Noted | None = None
+) -> Provider:
     """Make a provider available to readers of these sites and, with `at_desk`, to staff.
 
     Raises:
@@ -162,10 +169,12 @@ def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
         offered = tuple(sorted({*provider.sites, *sites}))
         return msgspec.structs.replace(provider, sites=offered, at_desk=provider.at_desk or at_desk)
 
-    return _change_one(name, widen)
+    return _change_one(name, widen, noted)
 
 
-def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
+def withdraw(
+    name: str, sites: Collection[str], *, at_desk: bool, noted: audit_log.Noted | None = None
+) -> Provider:
     """Make a provider unavailable to readers of these sites and, with `at_desk`, to staff.
 
     Existing sessions and tokens stay valid.
@@ -180,10 +189,10 @@ def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
             provider, sites=left, at_desk=provider.at_desk and not at_desk
         )
 
-    return _change_one(name, narrow)
+    return _change_one(name, narrow, noted)
 
 
-def remove(name: str) -> None:
+def remove(name: str, *, noted: audit_log.Noted | None = None) -> None:
     """Delete a provider and its client secret.
 
     Accounts stay, but no one can sign in to them through the provider.
@@ -198,7 +207,7 @@ def remove(name: str) -> None:
             gone[:] = [by_name(name, stored)]
         return [provider for provider in stored if provider not in gone]
 
-    _change(change)
+    _change(change, name, noted)
 
 
 def renew(secret: str) -> bool:
@@ -221,29 +230,51 @@ def renew(secret: str) -> bool:
     return True
 
 
-def _change_one(name: str, change: Callable[[Provider], Provider]) -> Provider:
+def _change_one(
+    name: str, change: Callable[[Provider], Provider], noted: audit_log.Noted | None
+) -> Provider:
     changed: list[Provider] = []
 
     def change_list(stored: list[Provider]) -> list[Provider]:
         changed[:] = [change(by_name(name, stored))]
         return [changed[0] if provider.name == name else provider for provider in stored]
 
-    _change(change_list)
+    _change(change_list, name, noted)
     return changed[0]
 
 
-def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
+def _change(
+    change: Callable[[list[Provider]], list[Provider]],
+    name: str = "",
+    noted: audit_log.Noted | None = None,
+) -> None:
     def body() -> None:
         stored = list(every())
-        before = _sites(stored)  # Computed first, because `change` may change the list
+        # Computed first, because `change` may change the list
+        before, users = _sites(stored), _users(name, stored)
         changed = sorted(change(stored), key=lambda each: each.name)
         content = msgspec.json.encode(changed).decode()
         row = account_rows.ProvidersRow(key=account_rows.providers_key(), providers=content)
         transactions.apply(ownership.Writes(_OWNER, put=(row,)))
         after = _sites(changed)
+        if noted is not None and users != (now := _users(name, changed)):
+            transactions.apply(
+                audit_log.entry_writes(
+                    noted.act, roles.SERVICE, f"provider:{name}",
+                    before=users, after=now, now=noted.now,
+                )
+            )  # fmt: skip
         site_settings.mark_providers({site: site in after for site in before ^ after})
 
     transactions.transaction(body)
+
+
+def _users(name: str, given: Collection[Provider]) -> str:
+    """Return who can use a provider, for the audit log; "" if it does not exist."""
+    provider = next((provider for provider in given if provider.name == name), None)
+    if provider is None:
+        return ""
+    return ", ".join([*provider.sites, *(["staff"] if provider.at_desk else [])]) or "nobody"
 
 
 def _sites(given: Collection[Provider]) -> set[str]:

@@ -8,7 +8,7 @@ import click
 
 from comments.accounts.oidc import login_flow, oidc_client, providers
 from comments.cli import console
-from comments.events import message_sender
+from comments.events import audit_log, message_sender
 
 provider = console.Group("provider")
 _name = click.argument("name", metavar="NAME")
@@ -42,8 +42,8 @@ def _add(
     registration = providers.Registration(name, title or name, issuer, client, given)
     made = providers.make(registration, settings.secret, now=console.now())
     _client_of(made).check()
-    providers.add(made)
-    _report_offer(providers.offer(name, sites, at_desk=at_desk))
+    providers.add(made, noted=_audit_entry())
+    _report_offer(providers.offer(name, sites, at_desk=at_desk, noted=_audit_entry()))
     click.echo(f"Redirect URI to register: {settings.public_url}/{login_flow.RETURN}")
 
 
@@ -57,13 +57,13 @@ def _list() -> None:
 @provider.command("offer", _name, _site, _at_console)
 def _offer(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Let people sign in with a provider."""
-    _report_offer(providers.offer(name, sites, at_desk=at_desk))
+    _report_offer(providers.offer(name, sites, at_desk=at_desk, noted=_audit_entry()))
 
 
 @provider.command("withdraw", _name, _site, _at_console)
 def _withdraw(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Stop people from signing in with a provider. Existing sessions continue until they expire."""
-    _report_offer(providers.withdraw(name, sites, at_desk=at_desk))
+    _report_offer(providers.withdraw(name, sites, at_desk=at_desk, noted=_audit_entry()))
 
 
 @provider.command("check", _name)
@@ -76,8 +76,14 @@ def _check(name: str) -> None:
 @provider.command("remove", _name)
 def _remove(name: str) -> None:
     """Remove a provider and its client secret. Accounts linked to the provider are kept."""
-    providers.remove(name)
+    providers.remove(name, noted=_audit_entry())
     click.echo(f"Removed provider {name}.")
+
+
+def _audit_entry() -> "audit_log.Noted":
+    from comments.cli.commands import bulk_commands
+
+    return audit_log.Noted(audit_log.Act(bulk_commands.ACTOR, "set-provider"), console.now())
 
 
 def _client_of(found: "providers.Provider") -> "oidc_client.OidcClient":

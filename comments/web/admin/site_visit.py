@@ -176,6 +176,12 @@ def audit_entry(visit: Visit, reason: str, verb: str = "set-site") -> audit_log.
     return audit_log.Noted(act, visit.now)
 
 
+def service_audit_entry(verb: str) -> audit_log.Noted:
+    """Return the audit log entry for a change of the service (`roles.SERVICE`)."""
+    act = audit_log.Act(signed_in.require_account().actor, verb)
+    return audit_log.Noted(act, datetime.now(UTC))
+
+
 def query(**values: str) -> str:
     """Return the query string for these values."""
     return urlencode(values)

@@ -22,7 +22,7 @@ _SURFACE = "admin."
 _SCRIPT = "script-"
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
-_SUBJECTS = ("rule", "thread", "import", "hook", "key")
+_SUBJECTS = ("rule", "thread", "import", "hook", "key", "provider")
 # The formats in which `policy_changes` stores policies and times.
 _POLICY = re.compile(r"\A([a-z-]{1,20}),\D{1,40}(\d{1,9})\D{1,40}(\d{1,9})\D{1,40}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
@@ -190,8 +190,8 @@ def _schemes(entry: records.Audit) -> tuple[str, str]:
 
 def _state(verb: str, stored: str) -> str:
     """Return the text to show for a state that an entry stores (`policy_changes`)."""
-    if not stored:
-        return text("admin.log-nothing")
+    if not stored or verb in {"set-provider", "set-mail"}:
+        return stored or text("admin.log-nothing")
     if verb == "set-site":
         return ", ".join(label("admin.changed", name) for name in stored.split(", "))
     if verb in {"set-hook", "set-key"}:

@@ -9,6 +9,8 @@ from click.testing import Result
 
 from comments import errors
 from comments.accounts.oidc import providers
+from comments.domain.moderation import roles
+from comments.events import audit_log
 from comments.store import connection, reads
 from comments.store.models import account_rows
 from tests.support.people import provider_login
@@ -68,6 +70,10 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
     assert run("remove", "acme").output == "Removed provider acme.\n"
     assert run("list").output == ""
     assert CLIENT_SECRET not in added.output + listed
+    with open_store.context():
+        log = audit_log.log(roles.SERVICE)
+    assert {(entry.actor.id, entry.subject) for entry in log} == {("cli", "provider:acme")}
+    assert [entry.after for entry in log] == ["", "nobody", "demo, staff", "demo", "nobody"]
 
 
 @pytest.mark.parametrize(

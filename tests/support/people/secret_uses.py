@@ -18,7 +18,7 @@ from comments.accounts.passwords import credentials, totp
 from comments.domain import records
 from comments.domain.crypto import encryption, secret_rotation
 from comments.domain.moderation import classifier_verdicts, staff_notices
-from comments.events import safe_http
+from comments.events import audit_log, safe_http
 from comments.moderation import decisions
 from comments.moderation.classifiers import registration, site_service
 from comments.notifications import (
@@ -328,7 +328,10 @@ def mail_server_password(before: Service) -> Shown:
         security=setting_values.Security.TLS, host="mail.example", port=465,
         sender=BOSS, url="https://comments.example", user="ann", password="s3cret",
     )  # fmt: skip
-    mail_server.save(mail_server.check(given, config.Settings(before.secret), now=now())[0])
+    server, _ = mail_server.check(given, config.Settings(before.secret), now=now())
+    mail_server.save(
+        server, audit_log.Noted(audit_log.Act(records.Actor("cli", "Ada"), "set-mail"), now())
+    )
 
     def opened(secret: str) -> None:
         if mail_server.apply(config.Settings(secret)).smtp is None:

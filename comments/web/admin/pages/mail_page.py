@@ -85,7 +85,7 @@ def save(owner: accounts.Account, sent: MailServerForm) -> flask.Response:
     _take(settings, now)
     if reason := smtp.fault(server):
         raise errors.BadInput("host", "mail-server-refuses", reason=reason[:_LONGEST_REASON])
-    mail_server.save(checked)
+    mail_server.save(checked, site_visit.service_audit_entry("set-mail"))
     return signed_in.redirect_to("admin/mail#saved")
 
 
@@ -109,7 +109,7 @@ def send_test(owner: accounts.Account, sent: TestMailForm) -> flask.Response:
 def remove(owner: accounts.Account, sent: MailRemovalForm) -> flask.Response:
     """Remove the stored mail server. The service then sends no more mail."""
     account_pages.confirm(owner, sent.current)
-    mail_server.remove()
+    mail_server.save(None, site_visit.service_audit_entry("set-mail"))
     return signed_in.redirect_to("admin/mail#removed")
 
 

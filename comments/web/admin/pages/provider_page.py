@@ -12,7 +12,7 @@ from comments import errors
 from comments.accounts import accounts
 from comments.accounts.oidc import id_tokens, login_flow, providers
 from comments.accounts.passwords import password_login
-from comments.events import message_sender
+from comments.events import audit_log, message_sender
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.http import context
@@ -38,7 +38,7 @@ def add(owner: accounts.Account, sent: people_forms.ProviderForm) -> flask.Respo
     )
     made = providers.make(registration, context.settings().secret, now=context.now())
     _check(made)
-    providers.add(made)
+    providers.add(made, noted=_audit_entry())
     return _page(owner, said=labels.text("admin.providers-added", name=made.title))
 
 
@@ -56,17 +56,22 @@ def _check(provider: providers.Provider) -> None:
     login_flow.client(provider, context.settings(), message_sender.OUTBOUND.get()).check()
 
 
+def _audit_entry() -> audit_log.Noted:
+    return site_visit.service_audit_entry("set-provider")
+
+
 def _save(provider: providers.Provider, sent: people_forms.ProviderChangeForm) -> None:
     sites, at_desk = form_fields.several(sent.sites), bool(sent.staff)
-    providers.offer(provider.name, sites, at_desk=at_desk)  # First, because it checks the sites.
+    # First, because it checks the sites.
+    providers.offer(provider.name, sites, at_desk=at_desk, noted=_audit_entry())
     others = [site for site in provider.sites if site not in sites]
-    providers.withdraw(provider.name, others, at_desk=not at_desk)
+    providers.withdraw(provider.name, others, at_desk=not at_desk, noted=_audit_entry())
 
 
 _ACTS: dict[str, Callable[[providers.Provider, people_forms.ProviderChangeForm], None]] = {
     "check": lambda provider, _sent: _check(provider),
     "save": _save,
-    "remove": lambda provider, _sent: providers.remove(provider.name),
+    "remove": lambda provider, _sent: providers.remove(provider.name, noted=_audit_entry()),
 }
 
 

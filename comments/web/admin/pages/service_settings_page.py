@@ -2,15 +2,18 @@
 
 The operator of the machine sets these values in the environment or in a file, so the page only
 shows them, and never shows a secret. Below them, the page lists the operations that only commands
-on the machine offer (`operation_table`).
+on the machine offer (`operation_table`), and the last changes of providers and the mail server.
 """
 
 import flask
 
-from comments.domain.moderation import operation_table
+from comments.domain.moderation import operation_table, roles
+from comments.events import audit_log
+from comments.store.models import comment_rows
 from comments.upkeep.migrations import store_format
 from comments.web.admin import site_visit
 from comments.web.http import context
+from comments.web.rendering import labels
 from comments.web.sign_in import signed_in
 
 blueprint = site_visit.service_blueprint("service", "service")
@@ -27,5 +30,11 @@ def show(_owner: object, _query: object) -> flask.Response:
         version=store_format.current(),
         store=settings.where,
         listed=settings.listed,
+        entries=audit_log.log(roles.SERVICE),
+        is_comment=comment_rows.is_comment_id,
+        is_undoable=lambda *_: False,
+        subject=labels.subject,
+        change=labels.change,
+        visit=None,
         only=[row for row in rows if row.audience is operation_table.Audience.OPERATOR],
     )

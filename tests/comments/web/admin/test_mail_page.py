@@ -1,6 +1,7 @@
 """Owners of the service connect, test and remove a mail server in the admin console."""
 
 import html
+import re
 from collections.abc import Iterator
 
 import flask
@@ -10,6 +11,8 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import config, errors, setting_values
+from comments.domain.moderation import roles
+from comments.events import audit_log
 from comments.sites import mail_server
 from comments.store import connection, reads
 from comments.upkeep import scheduler, wiring
@@ -18,6 +21,7 @@ from tests.support.outside import mail_server as smtp_server
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD
 from tests.support.people.admin_forms import browser, send, sign_in, token_of
+from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.usefixtures("quick_passwords", "site")
 
@@ -81,6 +85,9 @@ def test_a_connected_server_sends_mail_until_it_is_removed(
     assert _post(owner, "/remove", current="not this one").status_code == 403
     assert _post(owner, "/remove").status_code == 303
     assert app.test_client().get(asked).json == {"mail": False}
+    log = owner.get("/admin/service").text
+    changes = re.findall(r"<bdi>Mail server</bdi></td>\s*<td[^>]*>(.*?)<", log)
+    assert changes == [f"localhost:{box.port} → \u2013", f"\u2013 → localhost:{box.port}"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +142,10 @@ def test_a_stored_password_is_encrypted_and_goes_to_no_other_server(
     now = account_holders.here()
     checked, server = mail_server.check(given, settings, now=now)
     assert server.password == "very secret"
-    mail_server.save(checked)
+    noted = audit_log.Noted(audit_log.Act(sample_threads.ADA, "set-mail"), now)
+    mail_server.save(checked, noted)
+    mail_server.save(checked, noted)  # As after a lost response
+    assert len(audit_log.log(roles.SERVICE)) == 1
     assert "very secret" not in str([*reads.fetch(reads.Query("MailServer"))])
     again = {"password": "", "sender": "other@service.example"}
     _, server = mail_server.check(msgspec.structs.replace(given, **again), settings, now=now)

@@ -76,6 +76,11 @@ class TestProviders:
         assert html_validator.complaints([page]) == [[]]
         assert "Removed Acme Inc." in self._change(client, "remove").text
         assert providers.every() == ()
+        log = client.get("/admin/service").text
+        assert re.findall(r"<bdi>Provider acme</bdi></td>\s*<td[^>]*>(.*?)<", log) == [
+            "nobody → \u2013", "demo, staff → nobody", "nobody → demo, staff", "\u2013 → nobody",
+        ]  # fmt: skip
+        assert html_validator.complaints([log]) == [[]]
 
     def test_a_change_needs_the_password_and_known_sites(
         self, client: FlaskClient, provider: Impostor
