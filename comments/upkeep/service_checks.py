@@ -211,7 +211,10 @@ def backup_findings(settings: config.Settings, now: datetime) -> Iterator[Servic
     if settings.datastore != "embedded":
         yield _ok("backups", "Use those of Datastore (docs/backups.md).")
     elif made is None:
-        yield warning("backups", "No nightly backups are made: set BACKUP_DIR (docs/backups.md).")
+        todo = (
+            "On the machine, set BACKUP_DIR to a folder and restart the server (docs/backups.md)."
+        )
+        yield warning("backups", f"No nightly backups are made. {todo}")
     elif made.is_overdue:
         reason = made.record.reason or "The service did not run, or could not start it."
         yield wrong("backups", f"The last nightly backup is overdue. {reason}")

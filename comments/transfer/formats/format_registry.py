@@ -62,13 +62,13 @@ FORMATS = (
     ),
     Format("commento", "Commento JSON", "comment", ((b'"commentHex"',), (b'"commenterHex"',))),
     Format("disqus", "Disqus XML", marks=((b"<disqus",),)),
-    Format(imported_ids.OWN, "Flatthread JSON lines"),
+    Format(imported_ids.OWN, "Flatthread file (JSON lines)"),
     Format("isso", "Isso's database", "comment", ((b"SQLite format 3\x00",),)),
     Format("remark42", "remark42's backup"),
     Format("twikoo", "Twikoo JSON", "comment", ((b'"_id"', b'"nick"', b'"comment"'),)),
     Format("valine", "Valine JSON", "comment"),
     Format("waline", "Waline JSON", "comment"),
-    Format("wordpress", "WordPress WXR", marks=((b"<rss", b"wordpress.org/export/"),)),
+    Format("wordpress", "WordPress export (WXR)", marks=((b"<rss", b"wordpress.org/export/"),)),
     # This format comes last, because files of other formats can have the same field names.
     Format("generic", "JSON lines or CSV"),
 )

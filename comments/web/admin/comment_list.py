@@ -137,7 +137,8 @@ def _row(
         case,
         title or shown,
         f"{address}#comment-{comment.id}" if address and comment.listed else address,
-        in_words(numbers[comment.author.id]),
+        # Without pending ones, which this list decides about: the numbers follow a moment later.
+        in_words({**numbers[comment.author.id], Status.PENDING: 0}),
         "" if beside.told is None else _report_text(beside.told),
         [] if beside.said is None else list(_opinions(beside.said)),
         decision_forms.verbs_of(case),

@@ -143,6 +143,7 @@ def _page(
         is_owner=is_owner,
         # A new service contains only the site of its demo page.
         is_new=is_owner and not deleted and set(owned) <= {site_settings.DEMO},
+        example=next((name for name, site in owned.items() if _is_example(site)), ""),
         levels=Counter(finding.level for finding in findings),
         since=since.date().isoformat(),
         visited=visited,
@@ -159,6 +160,10 @@ def _page(
         problem="" if error is None else labels.problem(error),
         field=getattr(error, "field", ""),
     )
+
+
+def _is_example(site: records.Site) -> bool:
+    return site.id == site_settings.DEMO and not site.origins
 
 
 def _held_sites(account: accounts.Account, since: datetime) -> list[_SiteRole]:

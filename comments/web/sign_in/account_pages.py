@@ -284,6 +284,7 @@ def account_page(
         status=200 if error is None else signed_in.refuse_form(error),
         account=account,
         asked=asked,
+        sends_mail=signed_in.cause().sends_mail,
         mail_address=accounts.readable_address(account, _secret(), now=context.now()),
         key=key,
         address=address,

@@ -16,7 +16,7 @@ from comments.accounts.passwords import password_login
 from comments.domain.moderation import roles
 from comments.sites import mail_server, site_settings
 from comments.web.admin import site_visit
-from comments.web.admin.form_types import people_forms
+from comments.web.admin.form_types import form_fields, people_forms
 from comments.web.http import context
 from comments.web.rendering import labels
 from comments.web.sign_in import account_pages, security_entries, signed_in
@@ -37,7 +37,8 @@ def invite(owner: accounts.Account, sent: people_forms.InvitationForm) -> flask.
     """Create an invitation, show its link, and mail the link if it is bound to an address."""
     try:
         account_pages.check_password(owner, sent.current)
-        grant = roles.Grant(roles.Role(sent.role), _known_site(sent.site))
+        site = _known_site(form_fields.require("site", sent.site or None))
+        grant = roles.Grant(roles.Role(sent.role), site)
         return create_invitation(grant, sent.email)
     except _REFUSED as error:
         return _list_page(error)

@@ -70,6 +70,13 @@ def test_home_shows_what_needs_a_decision_and_what_is_new(owner: Desk, site: rec
     assert html_validator.complaints([page]) == [[]]
 
 
+def test_home_explains_the_example_and_offers_to_delete_it(owner: Desk, site: records.Site) -> None:
+    link = 'href="./admin/sites/demo/settings/delete"'
+    assert link not in owner.client.get("/admin").text
+    site_settings.change("demo", origins=[])
+    assert link in owner.client.get("/admin").text
+
+
 def test_home_counts_what_is_new_since_the_last_visit(owner: Desk, site: records.Site) -> None:
     now = datetime.now(UTC)
     for age, text in ((2, "two hours ago"), (4, "four hours ago")):

@@ -108,6 +108,7 @@ def test_a_withdrawn_invitation_cannot_be_accepted(owner: FlaskClient) -> None:
     [
         ({"current": "not this one"}, 403, "This is not your current password."),
         ({"site": "nothing"}, 404, "There is no site nothing."),
+        ({"site": ""}, 400, "Site is required"),
         ({"email": "a,b@example.org"}, 400, "Enter an e-mail address"),
         ({"role": "none"}, 400, "Role"),
     ],
