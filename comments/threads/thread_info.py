@@ -41,8 +41,7 @@ def fresh(name: records.ThreadName) -> records.Thread | None:
 
 def has_threads(site: str) -> bool:
     """Return whether a site has any thread."""
-    query = reads.Query("Thread", where=(("site", "=", site),), limit=1, keys_only=True)
-    return any(True for _ in reads.fetch(query))
+    return bool(reads.names("Thread", (("site", "=", site),), limit=1))
 
 
 def _stored_threads(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:

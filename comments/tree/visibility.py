@@ -116,16 +116,6 @@ def has_listed_below(row: comment_rows.CommentRow, *, without: str) -> bool:
 def _has_listed(row: comment_rows.CommentRow, low: str, high: str) -> bool:
     # The row itself is still stored as listed, so start just after the row's sort hash.
     operator = ">" if low == row.sort_hash else ">="
-    query = reads.Query(
-        "Comment",
-        where=(
-            ("thread", "=", row.thread),
-            ("listed", "=", True),
-            ("sort_hash", operator, low),
-            ("sort_hash", "<", high),
-        ),
-        order=("sort_hash",),
-        limit=1,
-        keys_only=True,
-    )
-    return any(True for _ in reads.fetch(query))
+    bounds = (("sort_hash", operator, low), ("sort_hash", "<", high))
+    where = (("thread", "=", row.thread), ("listed", "=", True), *bounds)
+    return bool(reads.names("Comment", where, order=("sort_hash",), limit=1))

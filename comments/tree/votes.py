@@ -132,7 +132,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     if ballot.value == NONE:
         gone.append(vote.key)
     else:
-        put.append(_vote(ballot, row.thread))
+        put.append(_row(ballot.comment, row.thread, ballot.voter, ballot.value))
     if NONE in {before, ballot.value}:
         for place, network in _counted_places(ballot, networks):
             seats = _seats(network, ballot, place, limit=limit, now=now)
@@ -167,10 +167,6 @@ def _check(row: comment_rows.CommentRow | None, ballot: Ballot) -> None:
     if row.status != Status.APPROVED:
         # For readers, held and rejected comments do not exist.
         raise errors.NotFound("comment", ballot.comment)
-
-
-def _vote(ballot: Ballot, thread: str) -> vote_rows.VoteRow:
-    return _row(ballot.comment, thread, ballot.voter, ballot.value)
 
 
 def _row(comment_id: str, thread: str, voter: str, value: int) -> vote_rows.VoteRow:
@@ -208,9 +204,8 @@ def _seats(
     due = now + KEPT if row is None or is_new else row.due
     if ballot.value != NONE:
         if len(voters) >= min(limit * place.factor, MOST_SEATS):
-            raise errors.TooMany(
-                "too-many-votes", retry_after=max(1, int((due - now).total_seconds()))
-            )
+            seconds = max(1, int((due - now).total_seconds()))
+            raise errors.TooMany("too-many-votes", retry_after=seconds)
         voters.append(place.seat)
     key = vote_rows.voter_network_key(ballot.comment, place.network)
     return vote_rows.VoterNetworkRow(key=key, voters=voters, due=due)
@@ -246,9 +241,8 @@ def scheduled_deletion_writes(
 
     A comment may have many votes, so the next count deletes them.
     """
-    return ownership.Writes(
-        OWNER, put=(_due_row(comment_id, comment_rows.thread_key_name(name), now),)
-    )
+    put = (_due_row(comment_id, comment_rows.thread_key_name(name), now),)
+    return ownership.Writes(OWNER, put=put)
 
 
 def deletion_writes(comment_id: str) -> ownership.Writes:
@@ -267,10 +261,7 @@ def deletion_writes(comment_id: str) -> ownership.Writes:
 
 def due_comments(now: datetime, limit: int) -> list[str]:
     """Return the ids of comments whose votes must be counted now, longest overdue first."""
-    query = reads.Query(
-        "VotesDue", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
-    )
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names("VotesDue", (("due", "<=", now),), order=("due",), limit=limit)
 
 
 def expired_networks(now: datetime) -> list[schema.RowKey]:
@@ -333,11 +324,9 @@ def votes_of(
 
 
 def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int) -> Iterator[str]:
-    where: list[tuple[str, str, object]] = [
-        ("own", "=", _own(voter, comment_rows.thread_key_name(name), value))
-    ]
-    if after:
-        where.append(("__key__", ">", vote_rows.vote_key(after, voter)))
+    own = _own(voter, comment_rows.thread_key_name(name), value)
+    behind = (("__key__", ">", vote_rows.vote_key(after, voter)),) if after else ()
+    where = (("own", "=", own), *behind)
     query = reads.Query("Vote", where=where, order=("__key__",), limit=limit, keys_only=True)
     for message in reads.fetch(query):
         yield message.key.path[0].name
@@ -369,33 +358,20 @@ def withdrawal_writes(comment_id: str, voter: str, *, now: datetime) -> ownershi
 
 def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
     """For a recount, count the votes for and against each comment of a thread in one query."""
-    counts: dict[str, tuple[int, int]] = {}
-    for comment, _, value in _sides(name):
-        up, down = counts.get(comment, (0, 0))
-        counts[comment] = (up + 1, down) if value == UP else (up, down + 1)
-    return counts
+    cast = {comment: [*votes.values()] for comment, votes in by_comment(name).items()}
+    return {comment: (values.count(UP), values.count(DOWN)) for comment, values in cast.items()}
 
 
 def by_comment(name: records.ThreadName) -> dict[str, dict[str, int]]:
     """For an export, return the votes on each comment of a thread, by voter, in one query."""
-    cast: dict[str, dict[str, int]] = {}
-    for comment, voter, value in _sides(name):
-        cast.setdefault(comment, {})[voter] = value
-    return cast
-
-
-def _sides(name: records.ThreadName) -> Iterator[tuple[str, str, int]]:
-    """Yield each vote on a thread's comments: the comment, the voter and the value."""
-    query = reads.Query(
-        "Vote",
-        where=(("thread", "=", comment_rows.thread_key_name(name)),),
-        order=("side",),
-        projection=("side",),
-    )
+    where = (("thread", "=", comment_rows.thread_key_name(name)),)
+    query = reads.Query("Vote", where=where, order=("side",), projection=("side",))
     values = {sign: value for value, sign in _SIGNS.items()}
+    cast: dict[str, dict[str, int]] = {}
     for message in reads.fetch(query):
         side = message.properties["side"].string_value
-        yield side[:-1], message.key.path[-1].name, values[side[-1]]
+        cast.setdefault(side[:-1], {})[message.key.path[-1].name] = values[side[-1]]
+    return cast
 
 
 def transfer_writes(thread: str, targets: Mapping[str, str]) -> ownership.Writes:
@@ -420,10 +396,7 @@ def transfer_writes(thread: str, targets: Mapping[str, str]) -> ownership.Writes
 
 def waiting_comments(name: records.ThreadName) -> set[str]:
     """Return the ids of a thread's comments that may have uncounted votes."""
-    query = reads.Query(
-        "VotesDue", where=(("thread", "=", comment_rows.thread_key_name(name)),), keys_only=True
-    )
-    return {message.key.path[-1].name for message in reads.fetch(query)}
+    return set(reads.names("VotesDue", (("thread", "=", comment_rows.thread_key_name(name)),)))
 
 
 def _due_row(comment_id: str, thread: str, moment: datetime) -> vote_rows.VotesDueRow:

@@ -281,7 +281,8 @@ class Scheduler:
             self._undo(name)
             return True
         if isinstance(name, records.SiteErasure):
-            self._erase(name)
+            if site_erasure.run_part(name.site, now=self.now()).is_left:
+                backlog.note_site_erasure(name.site)
             return True
         if isinstance(name, records.BulkDecision):
             bulk_decisions.run_part(name, now=self.now())
@@ -297,11 +298,6 @@ class Scheduler:
         elif done.found.is_being_undone:
             self._undos[undo] = set(done.waiting)
             backlog.again(undo, within=_UNDO_AGAIN)
-
-    def _erase(self, erasure: records.SiteErasure) -> None:
-        """Erase a part of a site, and schedule the next part."""
-        if site_erasure.run_part(erasure.site, now=self.now()).is_left:
-            backlog.note_site_erasure(erasure.site)
 
     def _clear(self) -> int:
         due = [compaction for compaction in self._switched if compaction.due <= self._clock()]

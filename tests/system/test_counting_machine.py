@@ -43,7 +43,7 @@ from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction
 from comments.store.models import counter_rows, schema
-from comments.tree.counters import sharding, thread_counts, totals
+from comments.tree.counters import counter_repair, sharding, thread_counts, totals
 from comments.tree.lists import ordered_query
 from comments.upkeep.integrity import recount, repair
 from datastore_emulator import faults, inprocess
@@ -68,7 +68,8 @@ SMALL: list[tuple[Any, dict[str, Any]]] = [
     (compactor, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
     (dispatcher, {"AT_ONCE": 4, "MOST_ROWS": 12}),
     (retry_pauses, {"MOST_ATTEMPTS": 3}),
-    (recount, {"NOTE_EVERY": 1, "AT_ONCE": 2}),
+    (recount, {"NOTE_EVERY": 1}),
+    (counter_repair, {"AT_ONCE": 2}),
     (thread_counts, {"MOST": 1, "MOST_GROUPS": 4}),
 ]
 NUMBERS = st.integers(0, 30)

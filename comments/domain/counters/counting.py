@@ -302,6 +302,11 @@ def sums(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     return {name: number for name, number in sums.items() if number}
 
 
+def difference(numbers: Mapping[str, int], less: Mapping[str, int]) -> dict[str, int]:
+    """Subtract an increment from a scope's numbers and drop zeros."""
+    return sums(numbers, {name: -number for name, number in less.items()})
+
+
 def rows(changes: Iterable[CountedChange]) -> set[Scope]:
     """Return the scopes whose rows may be written when these changes are counted from events."""
     scopes = {key.scope for change in changes for key in of_event(change)}

@@ -77,8 +77,4 @@ def _fernet(purpose: str, secret: str) -> "fernet.Fernet":
     # cold start.
     from cryptography.fernet import Fernet  # noqa: PLC0415
 
-    return Fernet(base64.urlsafe_b64encode(_key(purpose, secret)))
-
-
-def _key(purpose: str, secret: str) -> bytes:
-    return keyed_hashes.keyed_digest(secret, "sealed", purpose)
+    return Fernet(base64.urlsafe_b64encode(keyed_hashes.keyed_digest(secret, "sealed", purpose)))

@@ -13,7 +13,7 @@ from typing import TypeVar
 from comments.domain import records
 from comments.reading.materialized import buckets, directories
 from comments.store import ownership, reads, transactions
-from comments.store.models import bucket_rows, comment_rows, conversion, schema
+from comments.store.models import bucket_rows, comment_rows, conversion
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def orphans(name: records.ThreadName) -> list[str]:
     Pass the keys to `delete_orphans` after `GRACE` seconds.
     """
     ancestor = comment_rows.thread_key(name)
-    stored = [key for kind in ("Bucket", "Ranking") for key in _names(kind, ancestor)]
+    stored = [key for kind in ("Bucket", "Ranking") for key in reads.names(kind, ancestor=ancestor)]
     named = _named_keys(name) if stored else set()
     return [key for key in stored if key not in named]
 
@@ -51,17 +51,12 @@ def deletion_writes(name: records.ThreadName) -> ownership.Writes:
     """
     ancestor = comment_rows.thread_key(name)
     keys = [
-        *(bucket_rows.bucket_key(name, key) for key in _names("Bucket", ancestor)),
-        *(bucket_rows.ranking_key(name, key) for key in _names("Ranking", ancestor)),
+        *(bucket_rows.bucket_key(name, key) for key in reads.names("Bucket", ancestor=ancestor)),
+        *(bucket_rows.ranking_key(name, key) for key in reads.names("Ranking", ancestor=ancestor)),
     ]
     if reads.get(bucket_rows.directory_key(name)) is not None:
         keys.append(bucket_rows.directory_key(name))
     return ownership.Writes(_OWNER, delete=tuple(keys))
-
-
-def _names(kind: str, ancestor: schema.RowKey) -> list[str]:
-    query = reads.Query(kind, ancestor=ancestor, keys_only=True)
-    return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def _named_keys(name: records.ThreadName) -> set[str]:

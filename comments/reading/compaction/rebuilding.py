@@ -15,37 +15,15 @@ directory is deleted. A process that has cached the deleted directory may use it
 """
 
 import functools
-from datetime import datetime
 
-from comments import errors
 from comments.domain import records
-from comments.domain.ids import sorthash
-from comments.reading.compaction import compactor, leftovers
+from comments.reading.compaction import leftovers
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree.bulk import job_writes
 
-_TRIES = 5
 _CANDIDATES = 20  # Comments to read so that one can be flagged
 _OWNER = "compactor"
-
-
-def rebuild(
-    scheme: sorthash.Scheme, name: records.ThreadName, *, now: datetime | None = None
-) -> compactor.CompactionResult:
-    """Rebuild a thread. Pass the result to `compactor.clear` after `compactor.GRACE` seconds.
-
-    If the process ends before it calls `clear`, the next compaction of the thread clears the flags.
-
-    Raises:
-        errors.Overloaded: other processes keep compacting the same thread.
-    """
-    request(name)
-    for _ in range(_TRIES):
-        done = compactor.compact(scheme, name, now=now)
-        if done is not None:
-            return done
-    raise errors.Overloaded(f"another process is compacting {name.site} {name.id}")
 
 
 def request(name: records.ThreadName) -> None:
@@ -57,8 +35,8 @@ def request(name: records.ThreadName) -> None:
 def _request(name: records.ThreadName) -> bool:
     """Flag a comment; if there is none, delete the directory and return False."""
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
-    messages = reads.fetch(reads.Query("Comment", where=where, limit=_CANDIDATES, keys_only=True))
-    asked = job_writes.rebuild_request_writes([message.key.path[-1].name for message in messages])
+    candidates = reads.names("Comment", where, limit=_CANDIDATES)
+    asked = job_writes.rebuild_request_writes(candidates)
     if asked.put:
         transactions.apply(asked)
         return True

@@ -14,7 +14,7 @@ with a moved row. The caches contain no private data, only data that all readers
 flag and the rules of `view_cache` together prevent readers from seeing outdated rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -23,7 +23,6 @@ from comments.domain import presentation, records
 from comments.reading.materialized import (
     buckets,
     deltas,
-    directories,
     first_page,
     merged_view,
     view_cache,
@@ -161,23 +160,6 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
             return made
         held.forget(name)
     raise errors.Overloaded("reading the thread took longer than its view may be cached")
-
-
-def with_view(
-    name: records.ThreadName, answer: Callable[[merged_view.View], T], *, age: float = 0.0
-) -> T:
-    """Compute a result from a view. If the view's buckets have been replaced, use a new view.
-
-    Raises:
-        NotMaterialized: the caller must use the ordered query.
-        errors.Overloaded: the buckets were replaced during each of several attempts.
-    """
-    for _ in range(_TRIES):
-        try:
-            return answer(view(name, age))
-        except directories.DirectoryOutdated:
-            HOLDINGS.get().forget(name)
-    raise errors.Overloaded("the thread is compacted faster than it is read")
 
 
 def from_rows(

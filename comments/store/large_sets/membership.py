@@ -263,14 +263,9 @@ def _marked_ids(
     position: str | None = after
     while position is not None:
         behind = set_rows.mark_key(name, generation, position)
-        query = reads.Query(
-            "FollowerMark",
-            where=(("entry", "=", entry), ("__key__", ">", behind)),
-            order=("__key__",),
-            limit=AT_ONCE,
-            keys_only=True,
-        )
-        ids = [set_rows.member_of(message.key.path[-1].name) for message in reads.fetch(query)]
+        where = (("entry", "=", entry), ("__key__", ">", behind))
+        marks = reads.names("FollowerMark", where, order=("__key__",), limit=AT_ONCE)
+        ids = [set_rows.member_of(mark) for mark in marks]
         yield from ids
         position = ids[-1] if len(ids) == AT_ONCE else None
 
@@ -368,14 +363,8 @@ def is_stored(name: records.SetName, member: str) -> bool:
 def compacted_marks(name: records.SetName, at: Pointer, *, asks: bool) -> list[str]:
     """Return up to `AT_ONCE` names of compacted marks whose `asks` has the given value."""
     first, behind = (set_rows.mark_key(name, n, "") for n in (0, at.folded + 1))
-    query = reads.Query(
-        "FollowerMark",
-        where=(("asks", "=", asks), ("__key__", ">", first), ("__key__", "<", behind)),
-        order=("__key__",),
-        limit=AT_ONCE,
-        keys_only=True,
-    )
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    where = (("asks", "=", asks), ("__key__", ">", first), ("__key__", "<", behind))
+    return reads.names("FollowerMark", where, order=("__key__",), limit=AT_ONCE)
 
 
 def is_marked(name: records.SetName, member: str) -> bool:

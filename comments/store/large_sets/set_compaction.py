@@ -259,8 +259,7 @@ def _unnamed_segments(name: records.SetName, at: membership.Pointer) -> list[str
 
 def _stored_names(kind: str, name: records.SetName) -> list[str]:
     """Return the names of a set's stored marks or segments."""
-    query = reads.Query(kind, ancestor=set_rows.set_key(name), keys_only=True)
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names(kind, ancestor=set_rows.set_key(name))
 
 
 def _row(name: records.SetName, at: membership.Pointer) -> set_rows.FollowerListRow:

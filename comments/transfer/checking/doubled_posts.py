@@ -77,11 +77,7 @@ def _likeness(comment: import_source.SourceComment) -> bytes | None:
     """Return a digest that doubled posts share, or None for a post that cannot be doubled."""
     author = comment.account, comment.email.lower(), comment.name
     is_known = any(part.strip() for part in author) and bool(comment.body.strip())
-    if not is_known or comment.status is Status.RETRACTED or _is_date(comment.created):
+    if not is_known or comment.status is Status.RETRACTED or comment.created.time() == time():
         return None
     content = (*author, comment.website, comment.status.value, comment.body)
     return hashlib.blake2b(msgspec.msgpack.encode(content), digest_size=_DIGEST).digest()
-
-
-def _is_date(moment: datetime) -> bool:
-    return moment.time() == time()

@@ -35,10 +35,6 @@ def convert(body: str, markup: Markup) -> ConvertedBody:
         rendered = rendering.with_html(body)
         if rendered is not None:
             return _as_html(rendered)
-    return _as_markdown(body)
-
-
-def _as_markdown(body: str) -> ConvertedBody:
     rendered = rendering.render_markdown(body)
     return ConvertedBody(rendered, 0, 0, 0, 0, body, rendering.RENDERER)
 

@@ -224,14 +224,8 @@ def batches(site: str, import_id: str) -> Iterator[tuple[datetime | None, Batch]
 def old_batches(before: datetime, limit: int) -> list[str]:
     """Return the key names of batches that were written up to a given time, oldest first."""
     # The lower bound excludes null, which sorts before all times.
-    query = reads.Query(
-        "ImportBatch",
-        where=(("at", ">", _NEVER), ("at", "<=", before)),
-        order=("at",),
-        limit=limit,
-        keys_only=True,
-    )
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    where = (("at", ">", _NEVER), ("at", "<=", before))
+    return reads.names("ImportBatch", where, order=("at",), limit=limit)
 
 
 def get_batch(name: str) -> Batch | None:

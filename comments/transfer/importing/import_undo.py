@@ -139,7 +139,7 @@ def preview(site: str, import_id: str) -> UndoPreview:
     names: dict[records.ThreadName, None] = {}
     stored = 0
     for batch in batches:
-        rows = undo_steps.stored_rows(batch.ids)
+        rows = bulk_removal.stored_rows(batch.ids)
         stored += len(rows)
         names.update(dict.fromkeys(map(undo_steps.thread_of, rows)))
     needed = {name: bulk_removal.needed_comments(name, ours) for name in names}

@@ -102,7 +102,7 @@ class UndoSteps:
             return
         for part in _parts(batch):
             is_last = part[-1] == batch.ids[0]
-            if not is_last and not any(row.source for row in stored_rows(part)):
+            if not is_last and not any(row.source for row in bulk_removal.stored_rows(part)):
                 continue  # An earlier call has already erased these comments.
             removal = self._run_step(
                 functools.partial(self._erase_part, name, part, is_last=is_last)
@@ -124,7 +124,7 @@ class UndoSteps:
 
     def _delete(self, name: str) -> Iterator[bulk_removal.Removal]:
         for part in _parts(import_journal.get_batch(name)):
-            stored = [row for row in stored_rows(part) if bulk_removal.is_erased(row)]
+            stored = [row for row in bulk_removal.stored_rows(part) if bulk_removal.is_erased(row)]
             if not stored:
                 continue
             self._delete_votes(part)
@@ -187,7 +187,7 @@ class UndoSteps:
             return
         batch = import_journal.decode_batch(row)
         stored = import_journal.get(self._site, self._id)
-        kept = stored.kept + len(stored_rows(batch.ids))
+        kept = stored.kept + len(bulk_removal.stored_rows(batch.ids))
         transactions.apply(
             import_journal.change_writes(self._site, stored, kept=kept),
             import_journal.batch_deletion_writes(row),
@@ -235,12 +235,6 @@ def unchanged_counters(site: str, import_id: str) -> tuple[str, ...]:
     declared = import_journal.get(site, import_id).counters
     known = declarations.of_site(site).counters
     return tuple(counter.declaration.name for counter in known if counter.declaration in declared)
-
-
-def stored_rows(ids: Sequence[str]) -> list[comment_rows.CommentRow]:
-    """Return the rows of those comments that are stored."""
-    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
-    return [row for row in rows if row is not None]
 
 
 def thread_of(row: comment_rows.CommentRow) -> records.ThreadName:

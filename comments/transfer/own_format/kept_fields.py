@@ -78,7 +78,8 @@ class KeptFields:
         kept = records.MovedComment(
             number=self._number(given.number, parent),
             parent=parent,
-            slugs=self._slugs(given),
+            # The import may change the current slug.
+            slugs=(*given.former_slugs, given.slug)[-scheme_change.MOST_SLUGS :],
             brought="",
             source=self._text("source", given.source),
         )
@@ -168,10 +169,6 @@ class KeptFields:
         if parent is not None and number == 0:
             raise self.bad("number", "is 0, but replies are numbered from 1")
         return number
-
-    def _slugs(self, given: export_lines.CommentLine) -> tuple[str, ...]:
-        """Return a comment's former slugs and current slug, which the import may change."""
-        return (*given.former_slugs, given.slug)[-scheme_change.MOST_SLUGS :]
 
     def _reasons(self, given: tuple[reasons.HoldReason, ...]) -> tuple[reasons.HoldReason, ...]:
         try:

@@ -33,7 +33,9 @@ _SHOWN = 200  # Maximum number of characters of the header in an error message.
 def header(line: str) -> list[str]:
     """Return the column names in the first line of a file; no names if it is not CSV."""
     try:
-        return _names(line, max(_DELIMITERS, key=line.count))
+        delimiter = max(_DELIMITERS, key=line.count)
+        row = next(csv.reader([line], delimiter=delimiter, strict=True), [])
+        return [name.strip().lower() for name in row]
     except csv.Error:
         return []
 
@@ -94,11 +96,6 @@ class _Lines:
         self.number = line.number
         self.strays += line.strays
         return line.text
-
-
-def _names(line: str, delimiter: str) -> list[str]:
-    row = next(csv.reader([line], delimiter=delimiter, strict=True), [])
-    return [name.strip().lower() for name in row]
 
 
 def _check_header(path: Path, line: int, names: Sequence[str], required: Collection[str]) -> None:

@@ -82,7 +82,8 @@ class XmlRepairs:
         most = _MOST_OF_COMMENT if is_comment else MOST
         if len(self._rest) > most:
             what = "comment" if is_comment else "CDATA section"
-            raise self._bad(f"a {what} is longer than {most:,} characters")
+            message = f"a {what} is longer than {most:,} characters"
+            raise errors.BadImport(self._file, self._line, message)
         return "".join(out)
 
     def _plain(self, text: str) -> str:
@@ -128,9 +129,6 @@ class XmlRepairs:
         except ValueError as error:
             line = self._fed + match.string.count("\n", 0, match.start())
             raise errors.BadImport(self._file, line, stray_bytes.REFUSAL) from error
-
-    def _bad(self, message: str) -> errors.BadImport:
-        return errors.BadImport(self._file, self._line, message)
 
 
 def _remove(_: re.Match[str]) -> tuple[str, str]:

@@ -396,14 +396,10 @@ def expire(now: datetime) -> None:
 
 
 def _all_uploads() -> list[Upload]:
-    query = reads.Query(
-        "Job",
-        where=(("__key__", ">", _JOBS), ("__key__", "<", f"{_JOBS}{_BEHIND}")),
-        order=("__key__",),
-    )
+    where = (("__key__", ">", _JOBS), ("__key__", "<", f"{_JOBS}{_BEHIND}"))
     return [
         decoders.json(Upload).decode(message.properties["position"].string_value)
-        for message in reads.fetch(query)
+        for message in reads.fetch(reads.Query("Job", where, ("__key__",)))
     ]
 
 
@@ -470,14 +466,8 @@ def _part_writes(
 
 def _part_names(upload: Upload, limit: int | None = None) -> list[str]:
     start = f"{upload.site}/{upload.id}/"
-    query = reads.Query(
-        "ImportPart",
-        where=(("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}")),
-        order=("__key__",),
-        keys_only=True,
-        limit=limit,
-    )
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    where = (("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}"))
+    return reads.names("ImportPart", where, order=("__key__",), limit=limit)
 
 
 def _delete_parts(upload: Upload) -> None:

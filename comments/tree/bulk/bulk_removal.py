@@ -69,7 +69,7 @@ def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
     tombstone while a listed comment is below it. Comments that are already erased do not change.
     `run` identifies the import.
     """
-    rows = [row for row in _rows(ids) if row.source]
+    rows = [row for row in stored_rows(ids) if row.source]
     voted = _rows_with_votes(rows)
     parts = [_ThreadErasure(name, here) for name, here in _by_thread(rows)]
     for part in parts:
@@ -97,7 +97,7 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
 
     `answered` contains the comments that are answered by comments other than their children.
     """
-    rows = [row for row in _rows(ids) if is_erased(row)]
+    rows = [row for row in stored_rows(ids) if is_erased(row)]
     parts = [_ThreadDeletion(name, here, answered) for name, here in _by_thread(rows)]
     changes = [
         (row, Counted(conversion.comment_state(row), None))
@@ -159,24 +159,20 @@ def thread_deletion_writes(
     """
     key = counter_rows.thread_counter_key(name, 0)
     thread, counter = reads.get_multi([comment_rows.thread_key(name), key])
-    if thread is None or _settings(thread) != made:
+    if thread is None:
         return ()
-    if (thread.shards or 1) > 1 or _first(name, ()) is not None:
+    is_closed = thread.state == ThreadState.CLOSED
+    settings = ThreadSettings(is_closed, thread.policy or "", tuple(thread.own))
+    if settings != made or (thread.shards or 1) > 1 or _first(name, ()) is not None:
         return ()
     naming.forget(thread)
     transactions.afterwards(lambda: thread_terms.COPIES.get().drop(name))
     has_numbers = bool(counter_rows.numbers_of(counter))
-    aliases = thread_aliases.removal_writes(name)
     return (
-        *aliases,
+        *thread_aliases.removal_writes(name),
         ownership.Writes(OWNER, delete=(thread.key, category_journal.key(thread.key.id()))),
         ownership.Writes(counter_rows.OWNER, delete=() if has_numbers else (key,)),
     )
-
-
-def _settings(thread: comment_rows.ThreadRow) -> ThreadSettings:
-    is_closed = thread.state == ThreadState.CLOSED
-    return ThreadSettings(is_closed, thread.policy or "", tuple(thread.own))
 
 
 def is_erased(row: comment_rows.CommentRow) -> bool:
@@ -321,7 +317,8 @@ def _has_been_seen(row: comment_rows.CommentRow) -> bool:
     return bool(row.unfolded or row.shelved or row.listed or row.changed is not None)
 
 
-def _rows(ids: Iterable[str]) -> list[comment_rows.CommentRow]:
+def stored_rows(ids: Iterable[str]) -> list[comment_rows.CommentRow]:
+    """Return the rows of those comments that are stored."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     return [row for row in rows if row is not None]
 
@@ -346,7 +343,7 @@ def _ancestors(
         *rows,
         *above,
     }:
-        level = _rows(sorted(ids))
+        level = stored_rows(sorted(ids))
         above.update((row.key.id(), row) for row in level)
     return above
 
@@ -361,29 +358,17 @@ def _has_below(
         return False
     low, high = sorthash.subtree_range(row.sort_hash)
     passed = {key for key, sort_hash in without.items() if low < sort_hash < high}
-    bounds = (("sort_hash", ">", low), ("sort_hash", "<", high))
-    query = reads.Query(
-        "Comment",
-        where=(("thread", "=", row.thread), *where, *bounds),
-        order=("sort_hash",),
-        limit=len(passed) + 1,
-        keys_only=True,
-    )
-    return any(message.key.path[-1].name not in passed for message in reads.fetch(query))
+    where = (("thread", "=", row.thread), *where, ("sort_hash", ">", low), ("sort_hash", "<", high))
+    ids = reads.names("Comment", where, order=("sort_hash",), limit=len(passed) + 1)
+    return not passed.issuperset(ids)
 
 
 def _first(name: records.ThreadName, without: Collection[str]) -> comment_rows.CommentRow | None:
     """Read a thread's first comment that is not among these comments."""
-    query = reads.Query(
-        "Comment",
-        where=(("thread", "=", comment_rows.thread_key_name(name)),),
-        order=("sort_hash",),
-        limit=len(without) + 1,
-        keys_only=True,
-    )
-    ids = (message.key.path[-1].name for message in reads.fetch(query))
-    first = next((comment_id for comment_id in ids if comment_id not in without), None)
-    return None if first is None else next(iter(_rows([first])), None)
+    where = (("thread", "=", comment_rows.thread_key_name(name)),)
+    ids = reads.names("Comment", where, order=("sort_hash",), limit=len(without) + 1)
+    others = [comment_id for comment_id in ids if comment_id not in without]
+    return next(iter(stored_rows(others[:1])), None)
 
 
 def _rows_with_votes(rows: Sequence[comment_rows.CommentRow]) -> list[comment_rows.CommentRow]:

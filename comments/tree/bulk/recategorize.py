@@ -117,14 +117,12 @@ def _next_comments(name: records.ThreadName, after: str) -> list[str]:
     where: list[tuple[str, str, object]] = [("thread", "=", comment_rows.thread_key_name(name))]
     if after:
         where.append(("__key__", ">", after))
-    query = reads.Query("Comment", where=where, order=("__key__",), limit=AT_ONCE, keys_only=True)
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names("Comment", where, order=("__key__",), limit=AT_ONCE)
 
 
 def _unfinished_threads() -> list[records.ThreadName]:
     jobs = category_journal.PREFIX
     where = (("__key__", ">=", jobs), ("__key__", "<", jobs.replace("/", "0")))
-    query = reads.Query("Job", where=where, order=("__key__",), keys_only=True)
-    names = [message.key.path[-1].name.removeprefix(jobs) for message in reads.fetch(query)]
-    rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])
+    names = reads.names("Job", where, order=("__key__",))
+    rows = reads.get_multi([comment_rows.thread_key_of(name.removeprefix(jobs)) for name in names])
     return [conversion.thread_record(row).name for row in rows if row is not None]

@@ -248,12 +248,7 @@ def _keys(scope: counting.Scope, after: str, page: int) -> tuple[list[str], str]
     ]
     if is_site:
         where.append(("takes_part", "=", True))
-    query = reads.Query(
-        "Standing" if is_site else "Appearance",
-        where=where,
-        order=("__key__",),
-        limit=page,
-        keys_only=True,
-    )
-    names = [message.key.path[-1].name[len(prefix) :] for message in reads.fetch(query)]
+    kind = "Standing" if is_site else "Appearance"
+    keys = reads.names(kind, where, order=("__key__",), limit=page)
+    names = [key[len(prefix) :] for key in keys]
     return names, names[-1] if len(names) == page else ""

@@ -1,18 +1,37 @@
 """Correct counters, exactly once, by the differences that a recount found.
 
-This module owns the steps of a repair. The first Counter of a thread or website stores the number
-of corrections, and each repair names the step that it performs. If two recounts are concurrent,
-only one makes corrections, and the steps of an interrupted recount are not repeated.
+This module owns the steps of a repair: a comparison in one snapshot, and the addition of what it
+found missing, in transactions of bounded size. The first Counter of a thread or website stores the
+number of corrections, and each repair names the step that it performs. If two recounts are
+concurrent, only one makes corrections, and the steps of an interrupted recount are not repeated.
 """
 
+import dataclasses
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from comments import errors
 from comments.domain import records
 from comments.domain.counters import counting
+from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import from_events, thread_counts
+
+AT_ONCE = 100  # Maximum number of scopes per transaction.
+_TRIES = 5  # Maximum attempts; other processes may correct the same counters
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of a comparison: the next step of the repairs, and the amounts to add by scope."""
+
+    mended: int
+    missing: Mapping[counting.Scope, Mapping[str, int]]
+
+
+T = TypeVar("T", bound=Comparison | None)
 
 
 class MendedMeanwhile(Exception):
@@ -92,11 +111,46 @@ def closing_writes(site: str, step: int, _missing: object) -> ownership.Writes:
     return writes
 
 
-def apply_step(mend: Callable[..., ownership.Writes], step: int, missing: object) -> bool:
-    """Apply a step of a repair in the current transaction.
+def settle(look: Callable[[], T], mend: Callable[..., ownership.Writes]) -> T:
+    """Compare in a snapshot, add the missing amounts by `mend`, and return the comparison.
 
-    Return False if another process corrected the counters first.
+    If another process corrects the counters first, compare again. If `look` returns None, nothing
+    has to be corrected.
+
+    Raises:
+        errors.Overloaded: other processes keep correcting the counters, or the store is busy.
     """
+    for _ in range(_TRIES):
+        comparison = transactions.snapshot(look)
+        if comparison is None or _mend(comparison, mend):
+            return comparison
+    raise errors.Overloaded("other processes are repairing the same counters")
+
+
+def _mend(found: Comparison, mend: Callable[..., ownership.Writes]) -> bool:
+    missing = list(found.missing.items())
+    parts = [dict(missing[n : n + AT_ONCE]) for n in range(0, len(missing), AT_ONCE)] or [{}]
+    return all(
+        transactions.transaction(functools.partial(_apply_step, mend, found.mended + number, part))
+        for number, part in enumerate(parts)
+    )
+
+
+def pending_numbers(
+    registry: counting.Registry[counting.CountedState],
+) -> dict[counting.Scope, dict[str, int]]:
+    """Return what undelivered events will add to counters."""
+    return counting.by_scope(
+        counting.total(
+            counting.increments(registry, change.old, change.new)
+            for event in outbox.pending_events(outbox.COUNTERS)
+            for change in event.changes
+        )
+    )
+
+
+def _apply_step(mend: Callable[..., ownership.Writes], step: int, missing: object) -> bool:
+    """Apply a step in the current transaction; return False if another process was first."""
     try:
         transactions.apply(mend(step, missing))
     except MendedMeanwhile as other:

@@ -126,7 +126,7 @@ def by_day(
     limit: int = MOST,
 ) -> ReportPage[StatisticsEntry]:
     """List the days (UTC) with comments in a category, or on the whole site, with one scan."""
-    category = _canonical(category)
+    category = categories.canonical(category) if category else ""
     before = f"{site_id}/{counter_rows.category_part(category)}/"
     low, high = _range(since, until)
     rows = _by_key("Day", f"{before}{after or low}", f"{before}{high}", limit, with_low=not after)
@@ -270,10 +270,6 @@ def _range(since: date | None, until: date | None) -> tuple[str, str]:
         raise errors.BadInput("since", "since-after-until")
     # ":" sorts after every digit.
     return since.isoformat() if since else "", f"{until.isoformat() if until else ':'}/{_LAST}"
-
-
-def _canonical(category: str) -> str:
-    return categories.canonical(category) if category else ""
 
 
 def _check_limit(limit: int) -> int:

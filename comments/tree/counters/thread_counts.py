@@ -27,7 +27,6 @@ example because an older release writes group 0 without `listings`, the rows bec
 next delivery completes them (`upkeep/migrations/thread_count_rows`).
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,7 +44,6 @@ MOST = 1400
 MOST_GROUPS = 8
 BEHIND = 10.0  # Seconds for which changes by other processes may be missing in normal operation.
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_NUMBER = re.compile(r"-?[0-9]+")
 _TRIES = 3
 # The number of groups of a website, or 0 if the website's rows cannot be used.
 _GROUPS = per_process.PerProcess(lambda: caches.Cache[str, int](10_000, seconds=60.0))
@@ -59,30 +57,6 @@ class Listings(msgspec.Struct, omit_defaults=True):
     groups: int = 1
     is_complete: bool = False
     numbers: dict[str, int] = {}
-
-
-class _Header(msgspec.Struct):
-    """A row's `listings` without the numbers."""
-
-    groups: int = 1
-    is_complete: bool = False
-
-
-class _Unparsed:
-    """A row for readers, who need few of its numbers: parsing all numbers takes much longer."""
-
-    def __init__(self, text: str) -> None:
-        head = decoders.json(_Header).decode(text) if text else _Header()
-        self.groups = head.groups
-        self.is_usable = head.is_complete and head.groups > 0
-        self._text = text
-
-    def number(self, digest: str) -> int:
-        """Return a thread's number. No other name in the text is as long as a digest."""
-        name = f'"{digest}":'
-        place = self._text.find(name)
-        match = _NUMBER.match(self._text, place + len(name)) if place >= 0 else None
-        return int(match[0]) if match else 0
 
 
 def decode(text: str) -> Listings:
@@ -105,17 +79,17 @@ def of_threads(site: str, threads: Sequence[str]) -> dict[str, int] | None:
     if groups == 0:
         return None
     groups = groups or 1
-    rows: dict[int, _Unparsed] = {}
+    rows: dict[int, Listings] = {}
     for _ in range(_TRIES):
         wanted = {0, *(group_of(digest, groups) for digest in digests.values())}
         rows |= _read_rows(site, wanted - rows.keys())
-        if 0 not in rows or not rows[0].is_usable:
+        if 0 not in rows or not (rows[0].is_complete and rows[0].groups):
             known.keep(site, 0)
             return None
         if wanted <= rows.keys() and all(rows[group].groups == groups for group in wanted):
             known.keep(site, groups)
             return {
-                thread: rows[group_of(digest, groups)].number(digest)
+                thread: rows[group_of(digest, groups)].numbers.get(digest, 0)
                 for thread, digest in digests.items()
             }
         groups = rows[0].groups
@@ -123,10 +97,10 @@ def of_threads(site: str, threads: Sequence[str]) -> dict[str, int] | None:
     return None
 
 
-def _read_rows(site: str, groups: Iterable[int]) -> dict[int, _Unparsed]:
+def _read_rows(site: str, groups: Iterable[int]) -> dict[int, Listings]:
     names = {counter_rows.listings_name(site, group): group for group in groups}
     return {
-        names[message.key.path[-1].name]: _Unparsed(message.properties["listings"].string_value)
+        names[message.key.path[-1].name]: decode(message.properties["listings"].string_value)
         for message in reads.lookup("Counter", list(names))
     }
 

@@ -87,13 +87,10 @@ def needed_root_count(placed: Mapping[str, NewPlace]) -> int:
 
 def answered_ids(rows: Mapping[str, records.Comment]) -> dict[str, str | None]:
     """Return the comment that each comment of a thread answers; None for the roots."""
-    return {row.id: _answered_id(row, rows) for row in rows.values()}
-
-
-def _answered_id(row: records.Comment, rows: Mapping[str, records.Comment]) -> str | None:
-    return next(
-        (comment_id for comment_id in (row.reply_to, row.parent) if comment_id in rows), None
-    )
+    return {
+        row.id: next((key for key in (row.reply_to, row.parent) if key in rows), None)
+        for row in rows.values()
+    }
 
 
 def _tree(

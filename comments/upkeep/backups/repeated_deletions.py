@@ -37,7 +37,11 @@ def repeat(
 ) -> RepeatedDeletions:
     """Delete from `restored` what was deleted from `replaced`."""
     with replaced.context():
-        retracted = list(_retracted_comments())
+        retracted = [
+            comment
+            for site in site_settings.every_kept()
+            for comment in personal_data.retracted_comments(site.id)
+        ]
         deleted = site_deletion.deleted_sites()
     with restored.context():
         comments = sum(personal_data.retract_again(comment_id, now) for comment_id in retracted)
@@ -59,11 +63,6 @@ def _delete_site(site: records.Site, now: datetime) -> int:
         return 0
     site_deletion.delete(site.id, _ACTOR, now=site.deleted or now)
     return 1
-
-
-def _retracted_comments() -> Iterator[str]:
-    for site in site_settings.every_kept():
-        yield from personal_data.retracted_comments(site.id)
 
 
 def _paths(kind: str) -> Iterator[reads.Path]:

@@ -29,11 +29,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from comments import errors
 from comments.domain import records
 from comments.domain.counters import counting
 from comments.domain.counters.counting import Scope
-from comments.events import outbox
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.store import ownership, reads, transactions
@@ -44,9 +42,7 @@ from comments.tree.counters import counter_repair, thread_counts, totals
 from comments.tree.counters.declared import declared_backfill
 from comments.upkeep.migrations import thread_count_rows
 
-AT_ONCE = 100  # Maximum number of authors' rows per transaction.
 NOTE_EVERY = 20  # Threads between two writes of the position; a restart may repeat them
-_TRIES = 5  # Maximum attempts; other processes may correct the same counters
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
 Numbers = Mapping[str, int]
@@ -64,14 +60,9 @@ class Difference:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Comparison:
-    """The result of one comparison.
+class _Comparison(counter_repair.Comparison):
+    """The result of one comparison, with the differences to report."""
 
-    `missing` contains, by scope, the amounts to add to the scope's row.
-    """
-
-    mended: int
-    missing: Mapping[Scope, Numbers]
     differences: Sequence[Difference]
 
 
@@ -82,13 +73,8 @@ def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
         The number of differences.
     """
     count = _votes(name, tell, fixes=fixes)
-
-    def look() -> _Comparison:
-        return transactions.snapshot(lambda: _compare_thread(name))
-
-    return count + _settle(
-        look, functools.partial(counter_repair.thread_writes, name), tell, fixes=fixes
-    )
+    mend = functools.partial(counter_repair.thread_writes, name)
+    return count + _settle(lambda: _compare_thread(name), mend, tell, fixes=fixes)
 
 
 def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
@@ -97,20 +83,17 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
     If an earlier recount was interrupted, continue where it stopped.
     """
     count = 0
-    for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
+    row = reads.get(event_rows.job_key(f"recount/{site_id}"))
+    position = "" if row is None else str(row.position)
+    for number, name in enumerate(_threads(site_id, after=position), 1):
         count += thread(name, tell=tell, fixes=fixes)
         if fixes and number % NOTE_EVERY == 0:
             _note(site_id, comment_rows.thread_key_name(name))
 
     if fixes:
         thread_count_rows.complete(site_id)
-
-    def look() -> _Comparison:
-        return transactions.snapshot(lambda: _compare_site(site_id))
-
-    count += _settle(
-        look, functools.partial(counter_repair.site_writes, site_id), tell, fixes=fixes
-    )
+    mend = functools.partial(counter_repair.site_writes, site_id)
+    count += _settle(lambda: _compare_site(site_id), mend, tell, fixes=fixes)
     count += declared_backfill.recount(
         site_id, tell=lambda each: tell(_declared_difference(site_id, each)), fixes=fixes
     )
@@ -176,33 +159,13 @@ def _settle(
     *,
     fixes: bool,
 ) -> int:
-    """Compare, report the differences and correct them.
-
-    If another process has corrected them first, compare again.
-    """
-    for _ in range(_TRIES):
-        comparison = look()
-        if not fixes or not comparison.differences or _mend(comparison, mend):
-            for difference in comparison.differences:
-                tell(difference)
-            return len(comparison.differences)
-    raise errors.Overloaded("other processes are repairing the same counters")
-
-
-def _mend(found: _Comparison, mend: Callable[..., ownership.Writes]) -> bool:
-    """Add the missing amounts in transactions of bounded size.
-
-    Returns:
-        False if another process corrected the counters first.
-    """
-    missing = list(found.missing.items())
-    parts = [dict(missing[n : n + AT_ONCE]) for n in range(0, len(missing), AT_ONCE)] or [{}]
-    return all(
-        transactions.transaction(
-            functools.partial(counter_repair.apply_step, mend, found.mended + number, part)
-        )
-        for number, part in enumerate(parts)
-    )
+    """Compare, correct the differences, and report them."""
+    comparison = transactions.snapshot(look)
+    if fixes and comparison.differences:
+        comparison = counter_repair.settle(look, mend)
+    for difference in comparison.differences:
+        tell(difference)
+    return len(comparison.differences)
 
 
 def _compare_thread(name: records.ThreadName) -> _Comparison:
@@ -248,9 +211,9 @@ def _compare_site(site_id: str) -> _Comparison:
 
 def _expected_numbers(site_id: str) -> dict[Scope, dict[str, int]]:
     """Return the expected numbers in a site's rows, without participants."""
-    expected: dict[Scope, dict[str, int]] = {
-        scope: dict(_negative(numbers))
-        for scope, numbers in _pending_numbers().items()
+    expected = {
+        scope: counting.difference({}, numbers)
+        for scope, numbers in counter_repair.pending_numbers(counting.FROM_EVENTS).items()
         if scope.place == site_id
     }
 
@@ -333,17 +296,6 @@ def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[D
             yield Difference(scope, name, *pair)
 
 
-def _pending_numbers() -> dict[Scope, dict[str, int]]:
-    """Return what undelivered events will add to the counters of sites, statistics and authors."""
-    return counting.by_scope(
-        counting.total(
-            counting.increments(counting.FROM_EVENTS, change.old, change.new)
-            for event in outbox.pending_events(outbox.COUNTERS)
-            for change in event.changes
-        )
-    )
-
-
 def _threads_numbers(counters: Sequence[Any]) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for message in counters:
@@ -378,11 +330,6 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
             yield name
 
 
-def _position(site_id: str) -> str:
-    row = reads.get(event_rows.job_key(f"recount/{site_id}"))
-    return "" if row is None else str(row.position)
-
-
 def _note(site_id: str, position: str) -> None:
     key = event_rows.job_key(f"recount/{site_id}")
     writes = (
@@ -391,10 +338,6 @@ def _note(site_id: str, position: str) -> None:
         else ownership.Writes("recount", delete=(key,))
     )
     transactions.transaction(lambda: transactions.apply(writes))
-
-
-def _negative(numbers: Numbers) -> dict[str, int]:
-    return {name: -number for name, number in numbers.items()}
 
 
 def _numbers(message: Any) -> dict[str, int]:

@@ -8,26 +8,17 @@ difference is added only once, because adding it is a step of a repair (`counter
 import functools
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
-from comments import errors
 from comments.domain.counters import counting
 from comments.events import outbox
-from comments.store import reads, transactions
+from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree.counters import counter_repair
 
-_TRIES = 5  # Maximum attempts; other processes may correct the same counters.
-_AT_ONCE = 100  # Comments per lookup, and rows per commit.
+_AT_ONCE = 100  # Comments per lookup.
 
 _Scopes = dict[counting.Scope, dict[str, int]]
-
-
-class _MissingNumbers(NamedTuple):
-    """What to add to a day's numbers, and the next step of the site's repairs."""
-
-    step: int
-    numbers: Mapping[counting.Scope, Mapping[str, int]]
 
 
 def complete(site_id: str, day: str) -> None:
@@ -36,38 +27,18 @@ def complete(site_id: str, day: str) -> None:
     Raises:
         errors.Overloaded: other processes keep correcting the counters, or the store is busy.
     """
-    for _ in range(_TRIES):
-        missing = transactions.snapshot(lambda: _missing_numbers(site_id, day))
-        if _add(site_id, missing):
-            return
-    raise errors.Overloaded("other processes are repairing the same counters")
+    look = functools.partial(_compare, site_id, day)
+    counter_repair.settle(look, functools.partial(counter_repair.site_writes, site_id))
 
 
-def _add(site_id: str, missing: _MissingNumbers) -> bool:
-    """Add the numbers in transactions of bounded size; return False if they are outdated."""
-    scopes = list(missing.numbers.items())
-    mend = functools.partial(counter_repair.site_writes, site_id)
-    return all(
-        transactions.transaction(
-            functools.partial(
-                counter_repair.apply_step,
-                mend,
-                missing.step + number,
-                dict(scopes[start : start + _AT_ONCE]),
-            )
-        )
-        for number, start in enumerate(range(0, len(scopes), _AT_ONCE))
-    )
-
-
-def _missing_numbers(site_id: str, day: str) -> _MissingNumbers:
+def _compare(site_id: str, day: str) -> counter_repair.Comparison | None:
     first = reads.get(counter_rows.site_counter_key(site_id))
     numbers = _expected_numbers(site_id, day)
     for scope, stored in _stored_numbers(site_id, day):
-        negative = {name: -number for name, number in stored.items()}
-        numbers[scope] = counting.sums(numbers.get(scope, {}), negative)
+        numbers[scope] = counting.difference(numbers.get(scope, {}), stored)
+    missing = {scope: more for scope, more in numbers.items() if more}
     step = 0 if first is None else first.mended
-    return _MissingNumbers(step, {scope: more for scope, more in numbers.items() if more})
+    return counter_repair.Comparison(step, missing) if missing else None
 
 
 def _expected_numbers(site_id: str, day: str) -> _Scopes:

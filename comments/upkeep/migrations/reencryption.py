@@ -36,14 +36,9 @@ def renew(by: registration.By) -> ReencryptionCounts:
         rows += registration.renew(site, by)
         rows += turnstile_settings.renew(site, secret)
         rows += site_keys.renew(site, secret)
-    rows += sum(accounts.renew(name, secret) for name in _names("Account"))
+    rows += sum(accounts.renew(name, secret) for name in reads.names("Account"))
     kept = 0
-    for name in _names("Subscriber"):
+    for name in reads.names("Subscriber"):
         rows += subscriptions.renew(name, lambda stored: double_opt_in.reencrypt(stored, secret))
         kept += double_opt_in.is_of_the_past(name, secret, now=by.now)
     return ReencryptionCounts(rows, kept)
-
-
-def _names(kind: str) -> list[str]:
-    messages = reads.fetch(reads.Query(kind, keys_only=True))
-    return [entity.key.path[-1].name for entity in messages]

@@ -12,24 +12,13 @@ and never overwrite them.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from comments import errors
 from comments.domain.counters import counting
-from comments.events import outbox
-from comments.store import ownership, reads, transactions
+from comments.store import reads
 from comments.store.models import counter_rows
 from comments.tree.counters import counter_repair, thread_counts
-
-_TRIES = 5  # Maximum attempts; other processes may correct the same counters.
-
-
-class _MissingCounts(NamedTuple):
-    """What to add to a website's rows; None if the website has too many threads for such rows."""
-
-    step: int
-    numbers: Mapping[str, int] | None
 
 
 def complete(site_id: str) -> None:
@@ -38,26 +27,17 @@ def complete(site_id: str) -> None:
     Raises:
         errors.Overloaded: other processes keep correcting the counters, or the store is busy.
     """
-    for _ in range(_TRIES):
-        missing = transactions.snapshot(lambda: _missing_counts(site_id))
-        if missing is None or _add_missing(site_id, missing):
-            return
-    raise errors.Overloaded("other processes are repairing the same counters")
+    look = functools.partial(_compare, site_id)
+    counter_repair.settle(look, functools.partial(_mending_writes, site_id))
 
 
-def _add_missing(site_id: str, found: _MissingCounts) -> bool:
-    mend: Callable[..., ownership.Writes] = counter_repair.closing_writes
-    missing: dict[counting.Scope, Mapping[str, int]] = {}
-    if found.numbers is not None:
-        mend = counter_repair.site_writes
-        missing = {counting.listings_scope(site_id): found.numbers}
-    step = functools.partial(mend, site_id)
-    return transactions.transaction(
-        functools.partial(counter_repair.apply_step, step, found.step, missing)
-    )
+def _mending_writes(site_id: str, step: int, missing: Mapping[counting.Scope, Any]) -> Any:
+    """Add the missing counts; without any, the website has too many threads for such rows."""
+    mend = counter_repair.site_writes if missing else counter_repair.closing_writes
+    return mend(site_id, step, missing)
 
 
-def _missing_counts(site_id: str) -> _MissingCounts | None:
+def _compare(site_id: str) -> counter_repair.Comparison | None:
     first = reads.get(counter_rows.site_counter_key(site_id))
     if thread_counts.is_complete(first):
         return None
@@ -65,14 +45,13 @@ def _missing_counts(site_id: str) -> _MissingCounts | None:
     most = thread_counts.MOST * thread_counts.MOST_GROUPS
     where = (("site", "=", site_id),)
     if reads.count(reads.Query("Thread", where=where, limit=most + 1)) > most:
-        return _MissingCounts(step, None)
-    expected = counting.sums(
-        listed_counts(reads.fetch(reads.Query("Counter", where=where))),
-        {digest: -number for digest, number in _pending_counts(site_id).items()},
-    )
+        return counter_repair.Comparison(step, {})
+    here = counting.listings_scope(site_id)
+    counted = listed_counts(reads.fetch(reads.Query("Counter", where=where)))
+    pending = counter_repair.pending_numbers(counting.OF_LISTINGS).get(here, {})
     stored = thread_counts.stored_numbers(site_id, first)
-    negative = {digest: -number for digest, number in stored.items()}
-    return _MissingCounts(step, counting.sums(expected, negative))
+    missing = counting.difference(counting.difference(counted, pending), stored)
+    return counter_repair.Comparison(step, {here: missing})
 
 
 def listed_counts(counters: Iterable[Any]) -> dict[str, int]:
@@ -84,13 +63,3 @@ def listed_counts(counters: Iterable[Any]) -> dict[str, int]:
         digest = counting.thread_digest(thread)
         numbers[digest] = numbers.get(digest, 0) + here.get(counting.LISTED, 0)
     return {digest: number for digest, number in numbers.items() if number}
-
-
-def _pending_counts(site_id: str) -> dict[str, int]:
-    """Return what undelivered events will add."""
-    sums = counting.total(
-        counting.increments(counting.OF_LISTINGS, change.old, change.new)
-        for event in outbox.pending_events(outbox.COUNTERS)
-        for change in event.changes
-    )
-    return counting.by_scope(sums).get(counting.listings_scope(site_id), {})

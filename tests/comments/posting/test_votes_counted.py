@@ -14,7 +14,7 @@ from comments.domain import presentation, records
 from comments.domain.records import Status
 from comments.events import backlog
 from comments.posting import cast_vote, own_comment
-from comments.reading.materialized import directories, thread_view, view_cache
+from comments.reading.materialized import directories, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
@@ -228,7 +228,7 @@ def test_votes_reach_pages_and_compaction_like_any_change(
     sample_votes.count_all()
 
     def scores() -> list[int]:
-        return thread_view.with_view(
+        return compaction.with_view(
             NAME, lambda view: [presentation.read(each.json, 0).score for each in view.rows()]
         )
 

@@ -70,10 +70,10 @@ def _row(comment: records.Comment) -> comment_rows.CommentRow:
 def _assert_reader_right(name: records.ThreadName) -> None:
     """Check that a view and the ordered query have the same rows, total and subtree sizes."""
     rows = ordered_query.thread(name)
-    found = thread_view.with_view(name, lambda view: [entry.json for entry in view.rows()])
+    found = compaction.with_view(name, lambda view: [entry.json for entry in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]
     assert thread_view.view(name).total == len(rows)
-    sizes = thread_view.with_view(name, lambda view: [view.below(row.sort_hash) for row in rows])
+    sizes = compaction.with_view(name, lambda view: [view.below(row.sort_hash) for row in rows])
     assert sizes == [
         sum(row.sort_hash.startswith(above.sort_hash) for row in rows) - 1 for above in rows
     ]
@@ -368,9 +368,7 @@ def test_the_list_of_cleared_rows_does_not_stay_in_the_directory(
     assert _row(posted[3]).unfolded
     assert not any(_row(each).unfolded for each in posted if each is not posted[3])
     compaction.forget_directory(name)
-    found = thread_view.with_view(
-        name, lambda view: ([row.json for row in view.rows()], view.total)
-    )
+    found = compaction.with_view(name, lambda view: ([row.json for row in view.rows()], view.total))
     rows = ordered_query.thread(name)
     assert found == ([presentation.fragment(row) for row in rows], len(rows))
 

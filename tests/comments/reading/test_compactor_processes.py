@@ -65,7 +65,7 @@ import signal
 import sys
 from comments.store import connection
 from comments.tree.lists import ordered_query
-from comments.reading.materialized import thread_view
+from tests.support.threads import compaction
 from comments.reading.materialized import view_cache
 from comments.domain import presentation
 from datastore_emulator import inprocess
@@ -84,7 +84,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     store = connection.Store(inprocess.Channel(engine, stopping), project="test")
     def read():
         name = test_compactor_processes.NAME
-        return thread_view.with_view(name, lambda view: [row.json for row in view.rows()])
+        return compaction.with_view(name, lambda view: [row.json for row in view.rows()])
     with store.context():
         read()
         view_cache.HOLDINGS.of(store).cache.drop(
@@ -180,7 +180,7 @@ def _assert_reader_right() -> None:
     """Check that a new process reads the same rows and total as the ordered query."""
     view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
     rows = ordered_query.thread(NAME)
-    found = thread_view.with_view(NAME, lambda view: [row.json for row in view.rows()])
+    found = compaction.with_view(NAME, lambda view: [row.json for row in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]
     assert thread_view.view(NAME).total == len(rows)
 

@@ -105,7 +105,7 @@ def test_a_rebuilt_thread_equals_the_ordered_query_and_is_materialized_again(
     rows: Grown, processes: list[reader_processes.Reader], change: Callable[[Grown], None]
 ) -> None:
     change(rows)
-    folded = rebuilding.rebuild(SCHEME, NAME)
+    folded = compaction.rebuild(SCHEME, NAME)
     _pass_grace(processes)
     reader_processes.assert_all_current(processes, NAME)
     compactor.clear(folded, leftovers.orphans(NAME))
@@ -127,7 +127,7 @@ def test_the_newest_change_of_a_deleted_comment_is_not_the_threads_newest_change
 ) -> None:
     newest = max(rows.values(), key=lambda row: row.created)
     raw_changes.delete_comments(newest.id)
-    compactor.clear(rebuilding.rebuild(SCHEME, NAME))
+    compactor.clear(compaction.rebuild(SCHEME, NAME))
     _pass_grace(processes)
     changed = processes[0].do(lambda: thread_view.view(NAME).changed)
     left = [row.created for row in rows.values() if row.id != newest.id]
@@ -138,7 +138,7 @@ def test_a_thread_without_comments_has_no_directory_after_a_rebuild(
     rows: Grown, processes: list[reader_processes.Reader]
 ) -> None:
     raw_changes.delete_comments(*(row.id for row in rows.values()))
-    rebuilding.rebuild(SCHEME, NAME)
+    compaction.rebuild(SCHEME, NAME)
     _pass_grace(processes)
     reader_processes.assert_all_current(processes, NAME)
     assert reads.get(bucket_rows.directory_key(NAME)) is None
@@ -148,7 +148,7 @@ def test_a_thread_without_comments_has_no_directory_after_a_rebuild(
 
 
 def test_a_rebuild_keeps_the_revision_of_the_text(rows: Grown) -> None:
-    rebuilding.rebuild(SCHEME, NAME)
+    compaction.rebuild(SCHEME, NAME)
     for row in rows.values():
         stored = reads.get(comment_rows.comment_key(row.id))
         assert (stored.text_revision or stored.revision) == 1
@@ -160,7 +160,7 @@ def test_a_rebuild_that_always_loses_the_race_says_so(
     del rows
     monkeypatch.setattr(compactor, "compact", lambda *_a, **_b: None)
     with pytest.raises(errors.Overloaded, match="another process is compacting demo page"):
-        rebuilding.rebuild(SCHEME, NAME)
+        compaction.rebuild(SCHEME, NAME)
 
 
 @pytest.mark.slow
@@ -196,7 +196,7 @@ def _died_at(
     reader.do(lambda: change(rows))
     with contextlib.suppress(Killed):
         dying = reader_processes.Reader(datastore, seen=die)
-        folded = dying.do(lambda: rebuilding.rebuild(SCHEME, NAME))
+        folded = dying.do(lambda: compaction.rebuild(SCHEME, NAME))
         reader.now += compactor.GRACE
         dying.do(lambda: compactor.clear(folded, leftovers.orphans(NAME)))
     if commit == 1:

@@ -7,7 +7,7 @@ import pytest
 from comments.domain import presentation, records
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
-from comments.reading.materialized import directories, thread_view
+from comments.reading.materialized import directories
 from comments.store import connection
 from comments.tree.lists import ordered_query
 from datastore_emulator import inprocess, testing
@@ -153,6 +153,6 @@ def test_the_whole_thread_costs_its_directory_and_buckets(
 ) -> None:
     compaction.forget()
     with testing.meter(engine) as cost:
-        thread_view.with_view(name, lambda view: list(view.rows()))
+        compaction.with_view(name, lambda view: list(view.rows()))
     directory = directories.load_directory(name)
     assert (cost.reads, cost.empty) == (1 + len(directory.lines), 1)

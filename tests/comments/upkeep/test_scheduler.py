@@ -13,7 +13,7 @@ from comments import config, errors
 from comments.domain import presentation, records
 from comments.events import backlog
 from comments.reading.compaction import compactor, leftovers
-from comments.reading.materialized import directories, thread_view
+from comments.reading.materialized import directories
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
@@ -24,7 +24,7 @@ from datastore_emulator import faults, inprocess
 from tests.comments.conftest import Clock
 from tests.support import programs
 from tests.support.histories import counter_oracle
-from tests.support.threads import raw_changes, sample_threads
+from tests.support.threads import compaction, raw_changes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
 SECRET = "a secret of the tasks"
@@ -50,7 +50,7 @@ def _flags(name: records.ThreadName) -> int:
 
 def _assert_reader_right(name: records.ThreadName) -> None:
     expected = [presentation.fragment(row) for row in ordered_query.thread(name)]
-    assert thread_view.with_view(name, lambda v: [each.json for each in v.rows()]) == expected
+    assert compaction.with_view(name, lambda v: [each.json for each in v.rows()]) == expected
 
 
 def test_jobs_gather_the_counters_of_quiet_threads(

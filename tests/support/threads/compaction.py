@@ -1,14 +1,27 @@
 """Compact threads immediately, and empty a process's caches."""
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
 
 import pytest
 
+from comments import errors
 from comments.domain import records
-from comments.reading.compaction import compactor
-from comments.reading.materialized import time_index, view_cache
+from comments.domain.ids import sorthash
+from comments.reading.compaction import compactor, rebuilding
+from comments.reading.materialized import (
+    directories,
+    merged_view,
+    thread_view,
+    time_index,
+    view_cache,
+)
 from comments.store.memory import caches
 from tests.support.threads import sample_threads
+
+T = TypeVar("T")
+_TRIES = 5
 
 
 def small_buckets(patch: pytest.MonkeyPatch, rows: int = 4, tail: int = 2) -> None:
@@ -25,6 +38,28 @@ def whole(name: records.ThreadName, **at: datetime) -> None:
     folded = compactor.compact(sample_threads.SETTINGS.scheme, name, **at)  # type: ignore[arg-type]
     assert folded is not None
     compactor.clear(folded)
+
+
+def rebuild(
+    scheme: sorthash.Scheme, name: records.ThreadName, *, now: datetime | None = None
+) -> compactor.CompactionResult:
+    """Rebuild a thread; `compactor.clear` takes the result."""
+    rebuilding.request(name)
+    for _ in range(_TRIES):
+        done = compactor.compact(scheme, name, now=now)
+        if done is not None:
+            return done
+    raise errors.Overloaded(f"another process is compacting {name.site} {name.id}")
+
+
+def with_view(name: records.ThreadName, answer: Callable[[merged_view.View], T]) -> T:
+    """Compute a result from a view. If the view's buckets have been replaced, use a new view."""
+    for _ in range(_TRIES):
+        try:
+            return answer(thread_view.view(name, 0.0))
+        except directories.DirectoryOutdated:
+            forget()
+    raise errors.Overloaded("the thread is compacted faster than it is read")
 
 
 def forget() -> None:

@@ -19,7 +19,7 @@ from comments.store import reads
 from comments.store.models import bucket_rows
 from comments.tree.lists import ordered_query
 from tests.support import datastores
-from tests.support.threads import sample_threads
+from tests.support.threads import compaction, sample_threads
 
 NAME = records.ThreadName("demo", "page")
 SCHEME = sample_threads.SETTINGS.scheme
@@ -94,7 +94,7 @@ def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     `shown` contains the content that each tag has named so far.
     """
     try:
-        found = thread_view.with_view(
+        found = compaction.with_view(
             NAME,
             lambda v: ([each.json for each in v.rows()], [v.below(r.sort_hash) for r in rows]),
         )

@@ -24,7 +24,7 @@ from comments.upkeep import wiring
 from comments.upkeep.integrity import recount, repair
 from tests.support import stored_state
 from tests.support.histories import counter_oracle
-from tests.support.threads import sample_exports, sample_threads, sample_votes
+from tests.support.threads import compaction, sample_exports, sample_threads, sample_votes
 
 SITE = "garden"
 SCHEME = sorthash.Scheme(levels=3)
@@ -174,7 +174,7 @@ def assert_readable(name: records.ThreadName) -> None:
     """Check that the merged view of a thread, if there is one, equals the ordered query."""
     rows = list(ordered_query.thread(name))
     try:
-        shown = thread_view.with_view(name, lambda view: [each.json for each in view.rows()])
+        shown = compaction.with_view(name, lambda view: [each.json for each in view.rows()])
     except view_cache.NotMaterialized:
         return
     assert shown == [presentation.fragment(row) for row in rows]

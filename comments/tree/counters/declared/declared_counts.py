@@ -14,7 +14,8 @@ generations are written (`declarations`).
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -54,7 +55,7 @@ class _Sums:
             transactions.apply(outbox.follow_up_writes(rows))
             for row in rows:
                 # If the commit fails, this event does not exist, and delivering it does nothing.
-                transactions.afterwards(_teller(row.key.id()))
+                transactions.afterwards(functools.partial(backlog.tell, row.key.id()))
         return addition_writes(self._sums)
 
 
@@ -192,7 +193,3 @@ def pending_amounts(site: str, counters: Sequence[DeclaredCounter], handler: str
 def _event(event: outbox.Event, last: str) -> event_rows.EventRow:
     root, _, number = event.id.partition(_AFTER)
     return outbox.repeat(event, f"{root}{_AFTER}{int(number or 0) + 1}", last)
-
-
-def _teller(event: str) -> Callable[[], None]:
-    return lambda: backlog.tell(event)

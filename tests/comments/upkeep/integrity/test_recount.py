@@ -11,7 +11,7 @@ from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import set_compaction
 from comments.store.models import counter_rows, event_rows, schema
-from comments.tree.counters import sharding, totals
+from comments.tree.counters import counter_repair, sharding, totals
 from comments.upkeep.integrity import recount
 from comments.upkeep.integrity.recount import Difference
 from tests.support import prepared_stores
@@ -293,7 +293,7 @@ def test_an_interrupted_recount_continues_where_it_stopped(
 def test_the_repair_of_many_authors_uses_transactions_of_bounded_size(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recount, "AT_ONCE", 3)
+    monkeypatch.setattr(counter_repair, "AT_ONCE", 3)
     sample_threads.grow(site, {f"{n}": {} for n in range(10)})
     counter_drift.deliver()
     for n in range(10):

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from comments import errors
 from comments.domain import records
 from comments.posting import own_comment
-from comments.reading.compaction import compactor, leftovers, rebuilding
+from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import ranking, view_cache
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
@@ -211,7 +211,7 @@ class Machine(RuleBasedStateMachine):
     @rule(
         commit=st.integers(1, 6),
         work=st.sampled_from([lambda: repair.fix(SCHEME, NAME),
-                              lambda: rebuilding.rebuild(SCHEME, NAME),
+                              lambda: compaction.rebuild(SCHEME, NAME),
                               lambda: compactor.compact(SCHEME, NAME)]),
     )  # fmt: skip
     def die(self, commit: int, work: Callable[[], object]) -> None:
