@@ -158,16 +158,24 @@ def event_writes(
     detail: str = "",
 ) -> ownership.Writes:
     """Write an event in the transaction of its change."""
-    row = event_rows.EventRow(
-        key=event_rows.event_key(event),
-        kind=kind.value,
-        changes=msgspec.json.encode(tuple(changes)).decode(),
-        detail=detail,
-        at=now,
-        due=now + SWEPT_AFTER,
-        since=now,
-    )
+    row = _row(kind, event, changes, detail, at=now, due=now + SWEPT_AFTER)
     return ownership.Writes(_OWNER, put=(row,))
+
+
+def _row(
+    kind: EventKind,
+    event: str,
+    changes: Iterable[CountedChange],
+    detail: str,
+    *,
+    at: datetime,
+    due: datetime,
+) -> event_rows.EventRow:
+    encoded = msgspec.json.encode(tuple(changes)).decode()
+    return event_rows.EventRow(
+        key=event_rows.event_key(event), kind=kind.value, changes=encoded, detail=detail,
+        at=at, due=due, since=at,
+    )  # fmt: skip
 
 
 def follow_writes(
@@ -229,29 +237,15 @@ def follow(
     kind: EventKind, event: str, detail: str, *, due: datetime, attempts: int = 0
 ) -> event_rows.EventRow:
     """Make a follow-up event, to be passed to `follow_up_writes` or returned by a handler."""
-    return event_rows.EventRow(
-        key=event_rows.event_key(event),
-        kind=kind.value,
-        changes="[]",
-        detail=detail,
-        at=due,
-        due=due,
-        since=due,
-        attempts=attempts,
-    )
+    row = _row(kind, event, (), detail, at=due, due=due)
+    row.attempts = attempts
+    return row
 
 
 def repeat(event: Event, name: str, detail: str) -> event_rows.EventRow:
     """For declared counters, make an event with the changes of an earlier event."""
-    return event_rows.EventRow(
-        key=event_rows.event_key(name),
-        kind=EventKind.DECLARED.value,
-        changes=msgspec.json.encode(event.changes).decode(),
-        detail=detail,
-        at=event.at,
-        due=event.at + SWEPT_AFTER,
-        since=event.at,
-    )
+    due = event.at + SWEPT_AFTER
+    return _row(EventKind.DECLARED, name, event.changes, detail, at=event.at, due=due)
 
 
 def follow_up_writes(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
