@@ -9,10 +9,13 @@ from datetime import timedelta
 import pytest
 
 from comments import app as apps
+from comments.accounts import identities, reader_accounts
 from comments.domain import records
+from comments.domain.ids import imported_ids
 from comments.domain.records import Policy, Status, Verb
 from comments.events import mail_jobs, outbox
 from comments.moderation import decisions
+from comments.moderation.policy import author_links
 from comments.notifications import planner, subscriptions, thread_followers
 from comments.posting import own_comment
 from comments.sites import site_deletion, site_settings
@@ -65,6 +68,26 @@ def test_a_reply_is_mailed_to_the_parents_author_alone(mailer: MailService) -> N
     assert made["Subject"] == "Bob replied to your comment"
     assert "> an answer\n" in mailer.box.text()
     assert counter_oracle.events() == []
+
+
+def test_a_reply_to_an_imported_comment_is_mailed_to_the_reader_who_claimed_it(
+    mailer: MailService,
+) -> None:
+    secret, address = mailer.settings.secret, "ann@example.org"
+    (imported,) = imported_ids.author_ids_of_address(secret, "demo", address)
+    node = sample_threads.node("a question", author=imported)
+    sample_threads.store_imported(THREAD, node)
+    mailer.deliver()
+    reader = reader_accounts.Reader(identities.of_address(address), "Ann")
+    ann = reader_accounts.sign_in(reader, secret=secret, now=START)
+    mailer.subscribe(address, author=ann.author, replies=True)
+    mailer.say("not hers yet", node.id)
+    mailer.deliver()
+    assert mailer.box.recipients == []
+    assert author_links.claim(SITE, address, ann, secret=secret, now=START) == 1
+    mailer.say("an answer", node.id)
+    mailer.deliver()
+    assert mailer.box.recipients == [address]
 
 
 def test_no_mail_about_a_deleted_site_is_sent(mailer: MailService) -> None:
