@@ -168,11 +168,15 @@ def test_the_open_graph_address_names_the_page_if_it_has_no_canonical_link(
     one = website.put("one", html)
     tab = open_tab(one)
     post(tab.page, "on page one")
-    tab.page.goto(website.put("same", graph.format("/one#top") + html))
+    tab.page.goto(website.put("same", graph.format(f"{one}#top") + html))
     expect(tab.page.locator(".ft-body")).to_have_text("on page one")
     link = f'<link rel="canonical" href="{website.origin}/linked">'
     for number, head in enumerate(
-        [link + graph.format(one), graph.format(website.origin), graph.format("mailto:a@b.example")]
+        [
+            link + graph.format(one),
+            graph.format(website.origin),
+            graph.format("https://{{ host }}/x"),
+        ]
     ):
         tab.page.goto(website.put(f"other{number}", head + html))
         expect(tab.page.get_by_text("No comments yet.")).to_be_visible()

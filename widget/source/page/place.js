@@ -15,7 +15,13 @@ export function placeOf(host, options) {
   const { site = script.siteId() ?? "", thread, page, categories = "", account = "" } = attributes;
   // An element named "title" on the page can shadow document.title.
   const title = typeof document.title === "string" ? document.title : "";
-  const address = page ?? declaredAddress();
+  /** @type {HTMLLinkElement | null} */
+  const canonical = document.querySelector('link[rel~="canonical"][href]');
+  /** @type {HTMLMetaElement | null} */
+  const graph = document.querySelector('meta[property="og:url"]');
+  // Many themes declare the home page on every page, so the home page is left out.
+  const shared = graph?.content.match(/^https?:..[^\/ ]+\/[^#]+/)?.[0];
+  const address = page ?? canonical?.href ?? shared;
   const here = cut(location.href);
   const url = address === undefined ? here : cut(address);
   return {
@@ -32,25 +38,6 @@ export function placeOf(host, options) {
     categories: categories.split(",").filter((name) => name.trim()),
     account,
   };
-}
-
-/**
- * Return the address that the page declares as its own: its canonical link, or else its `og:url`.
- *
- * Many themes declare the home page as the `og:url` of every page, so that address is ignored.
- */
-function declaredAddress() {
-  /** @type {HTMLLinkElement | null} */
-  const canonical = document.querySelector('link[rel~="canonical"][href]');
-  if (canonical) return canonical.href;
-  /** @type {HTMLMetaElement | null} */
-  const graph = document.querySelector('meta[property="og:url"][content]');
-  try {
-    const { href } = new URL(graph?.content ?? "", location.href);
-    return graph && /^https?:..[^/]+\/[^#]/.test(href) ? href : undefined;
-  } catch {
-    return undefined; // not an address
-  }
 }
 
 /**

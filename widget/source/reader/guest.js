@@ -40,9 +40,9 @@ export class Guest {
     return this.#member?.stays === true;
   }
 
-  /** Whether the reader may own imported comments. */
-  get hasClaims() {
-    return (this.#member?.claimed ?? 0) > 0;
+  /** The account of the reader, or null. */
+  get member() {
+    return this.#member;
   }
 
   signOut() {
@@ -86,12 +86,6 @@ export class Guest {
     const mine = this.mine();
     if (!Object.hasOwn(mine, id)) return null;
     return this.#member ? { __proto__: null, ...mine[id], token: this.token } : mine[id];
-  }
-
-  /** The token for a comment that the server lists as the reader's own. */
-  get capability() {
-    const { token, expires } = this.#member ?? memory.load(this.tokenKey) ?? {};
-    return { __proto__: null, token: this.#member ? null : token, expires };
   }
 
   /** Store a token from a vote or a post. */

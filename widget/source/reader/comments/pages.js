@@ -230,10 +230,10 @@ export class Pages {
   }
 
   async #showHeld() {
-    const { token, hasClaims } = this.#guest;
+    const { token, member } = this.#guest;
     if (!token) return;
     const { ownHeldComments, noteOwn } = await this.#thread.loadWriter();
-    const { comments } = await ownHeldComments(this.#place, token, hasClaims);
+    const { comments } = await ownHeldComments(this.#place, token, member);
     const isNews = noteOwn(this.#guest, comments);
     this.#ownPending = comments;
     this.#insertOwn();

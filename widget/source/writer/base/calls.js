@@ -112,15 +112,15 @@ export function ownVotesPage({ site, query }, token, cursor) {
 }
 
 /**
- * Get the reader's own comments in a thread, also the imported ones that the reader `hasClaims` to.
+ * Get the reader's own comments in a thread, also the imported ones that the account owns.
  *
  * @param {Place} place
  * @param {string} token
- * @param {boolean} hasClaims
+ * @param {Member | null} member
  * @returns {Promise<{ comments: UncountedComment[] }>}
  */
-export function ownHeldComments({ site, query: thread }, token, hasClaims) {
-  const query = hasClaims ? { ...thread, claimed: "1" } : thread;
+export function ownHeldComments({ site, query: thread }, token, member) {
+  const query = member?.claimed ? { ...thread, claimed: "1" } : thread;
   return call("GET", `sites/${part(site)}/held`, { __proto__: null, query, token });
 }
 

@@ -41,9 +41,11 @@ export function rewrite(guest, id, body) {
  */
 export function noteOwn(guest, comments) {
   const mine = guest.mine();
+  const { token, expires } = guest.member ?? memory.load(guest.tokenKey) ?? {};
+  const capability = { token: guest.member ? null : token, expires };
   const isNews = comments.some(({ id }) => !Object.hasOwn(mine, id));
   for (const { id, editable_until: until } of comments) {
-    mine[id] = { __proto__: null, ...(mine[id] ?? guest.capability), until };
+    mine[id] = { __proto__: null, ...(mine[id] ?? capability), until };
   }
   if (comments.length > 0) memory.save(guest.ownKey, mine);
   return isNews;
