@@ -481,7 +481,7 @@ ROWS += [
         query=T),
     Row("GET", f"{DESK}/moves", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/moves", {**DECIDE, "moderator": 403}, 403,
-        form={"way": "page", "old": "/none", "new": "/new"}),
+        form={"way": "list", "pages": "/none,/new"}),
     Row("POST", f"{DESK}/moves/doubles", {**SETTLE, "moderator": 403}, 403, form={"act": "look"}),
     # There is no such move, but callers without permission must not learn this.
     Row("POST", f"{DESK}/moves/undo", {**SETTLE, "moderator": 403, "owner": 409}, 403,
