@@ -234,7 +234,7 @@ export class Pages {
     if (!token) return;
     const { ownHeldComments, noteOwn } = await this.#thread.loadWriter();
     const { comments } = await ownHeldComments(this.#place, token, member);
-    const isNews = noteOwn(this.#guest, comments);
+    const isNews = noteOwn(this.#guest, comments, member);
     this.#ownPending = comments;
     this.#insertOwn();
     this.events.send(isNews ? "redraw" : "changed");

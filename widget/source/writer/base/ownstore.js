@@ -38,8 +38,10 @@ export function rewrite(guest, id, body) {
  *
  * @param {Guest} guest
  * @param {UncountedComment[]} comments
+ * @param {Member | null} member the reader who loaded them
  */
-export function noteOwn(guest, comments) {
+export function noteOwn(guest, comments, member) {
+  if (guest.member?.account !== member?.account) return false; // signed in or out meanwhile
   const mine = guest.mine();
   const { token, expires } = guest.member ?? memory.load(guest.tokenKey) ?? {};
   const capability = { token: guest.member ? null : token, expires };
