@@ -38,6 +38,7 @@ def index(visit: site_visit.Visit, query: site_forms.ThreadsQuery) -> flask.Resp
         listed=list(zip(page.threads, numbers, strict=True)),
         shown=counting.LISTED,
         most=thread_list.MOST_RANKED,
+        filed=f"{thread_list.MOST_FILED:,}",
     )
 
 

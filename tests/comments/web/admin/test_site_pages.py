@@ -12,7 +12,7 @@ from comments.domain import records
 from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status, Verb
 from comments.events import audit_log, dispatcher
-from comments.moderation import decisions
+from comments.moderation import decisions, thread_list
 from comments.moderation.policy import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection
@@ -333,7 +333,9 @@ def test_an_author_and_a_thread_show_all_comments_of_any_status(
         assert desk.client.get(f"{DESK}{path}").status_code == 404
 
 
-def test_pages_are_sorted_by_newest_comments_or_by_most(desk: Desk, site: records.Site) -> None:
+def test_pages_are_sorted_by_newest_comments_or_by_most(
+    desk: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = sample_threads.filing(site, "sport/golf", "news")
     for thread, count in (("once", 1), ("often", 3), ("twice", 2)):
         filed = ["news" if thread == "often" else "sport/golf"]
@@ -350,6 +352,9 @@ def test_pages_are_sorted_by_newest_comments_or_by_most(desk: Desk, site: record
     assert ranked == ["often", "twice", "once"]
     ranked = re.findall(names, desk.page("/threads?order=comments&category=sport"))
     assert ranked == ["twice", "once"]
+    monkeypatch.setattr(thread_list, "MOST_FILED", 1)
+    ranked = re.findall(names, desk.page("/threads?order=comments&category=sport"))
+    assert ranked == ["once"], "only the most recently active threads of a category are ranked"
     assert re.findall(names, desk.page("/threads?order=comments&q=once")) == ["once"]
     assert desk.client.get(f"{DESK}/threads?order=size").status_code == 400
 
