@@ -97,6 +97,8 @@ def _claim(site: str, imported: str, account: accounts.Account, now: datetime) -
                     since=now,
                 ),
                 act,
+                imported,
+                account.author,
             )
             return True
         return bool(earlier == account.author)
@@ -215,7 +217,7 @@ def link(
             made = moderation_rows.AuthorLinkRow(
                 key=key, site=site, authors=sorted((one, other)), since=now
             )
-            if len(_join(made, act)) > MOST:
+            if len(_join(made, act, one, other)) > MOST:
                 raise errors.Conflict("too-many-authors", limit=MOST)
 
     transactions.transaction(body)
@@ -319,9 +321,13 @@ def erase(author: str, site: str | None) -> None:
     transactions.transaction(body)
 
 
-def _join(row: moderation_rows.AuthorLinkRow, act: audit_log.Act) -> Sequence[str]:
-    """Store a link, its log entry and the bans that it extends; return the ids of the person."""
-    one, other = row.authors
+def _join(
+    row: moderation_rows.AuthorLinkRow, act: audit_log.Act, one: str, other: str
+) -> Sequence[str]:
+    """Store a link, its log entry and the bans that it extends; return the ids of the person.
+
+    The entry is in the log of the author `one`.
+    """
     ids = list(dict.fromkeys((*person(row.site, one), *person(row.site, other))))
 
     def extend(book: rulebook.Rulebook) -> rulebook.Rulebook:

@@ -88,6 +88,8 @@ def test_linked_authors_are_one_person_until_they_are_unlinked(
     desk.settle("/author/links?id=g%3Aeve", act="allow", status=404)
     verbs = [entry.verb for entry in audit_log.log("demo", subject="author:g:eve")]
     assert verbs == ["unlink-authors", "link-authors"]
+    desk.settle("/author/links?id=g%3Aeve2", act="link", other="g:eve")
+    assert audit_log.log("demo", subject="author:g:eve2")[0].verb == "link-authors"
 
 
 @pytest.mark.parametrize("days", ["0", "x", "-1", "1000000000", "1.5"])
