@@ -6,7 +6,7 @@
     |- ImportRefused           an import, or its undo, that the stored imports do not allow
     |  `- UndoRunning          an import while an earlier one is being undone
     |- MoveRefused            a move of threads, or its undo, that is not possible
-    |- ThreadMoved            a new thread whose id belongs to a thread that has moved
+    |- ThreadMoved            a new thread or reply that belongs to another thread
     |- BackupFailed            a backup that cannot be made or restored
     |- ExportFailed            an export whose file cannot be written
     |- UnownedWrite            a write that bypasses the owner of a kind: a bug in this program
@@ -88,9 +88,10 @@ class MoveRefused(FlatthreadError):
 
 
 class ThreadMoved(FlatthreadError):
-    """A new thread has an id that belongs to a thread that has moved. `stored` is the latter's id.
+    """A new thread has an id of a moved thread, or a reply answers another thread's comment.
 
-    `posting` posts to that thread instead. An import fails; a repeated import finds the thread.
+    `stored` is the stored id of that thread. `posting` posts to that thread instead. An import
+    fails; a repeated import finds the thread.
     """
 
     def __init__(self, thread: str, stored: str) -> None:

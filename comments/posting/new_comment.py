@@ -8,6 +8,9 @@ does no slow work.
 Invariant: A comment's id is derived from both the author and the idempotency key, so a key never
 leads to a comment by a different author
 (test_new_comment.py::test_another_authors_same_key_never_returns_the_first_authors_comment).
+
+A reply joins the thread of the comment that it answers, even if the reader's page shows the state
+before a merge or a split.
 """
 
 import dataclasses
@@ -67,9 +70,7 @@ def post(sent: admission.Submission, request: SiteRequest) -> Posted:
     draft, text = _prepare(sent, request, book, pace=limits.posts_per_thread)
     prepared = admission.prepare(sent, draft, text, book, request, limits=limits)
     try:
-        change = post_storage.store(prepared)
-    except errors.ThreadMoved as moved:  # After this process had read the site
-        return post(dataclasses.replace(sent, thread=moved.stored), request)
+        change = _store(prepared)
     except errors.Overloaded:
         usage.doubt(site.id, draft.id, now=now)
         raise
@@ -79,6 +80,17 @@ def post(sent: admission.Submission, request: SiteRequest) -> Posted:
         usage.flush_old()
     is_authors = bool(text.author.id) or change.is_new or change.is_from_origin
     return Posted(change.comment, change.is_new, is_authors)
+
+
+def _store(post: admission.PreparedPost) -> values.ChangeResult:
+    """Store a post in the thread to which it belongs now: that of the answered comment."""
+    try:
+        return post_storage.store(post)
+    except errors.ThreadMoved as moved:
+        name = records.ThreadName(post.draft.name.site, moved.stored)
+        # The thread data describes the page on which the reader wrote.
+        post.draft = msgspec.structs.replace(post.draft, name=name, brought="")
+        return _store(post)
 
 
 def _prepare(

@@ -29,7 +29,7 @@ from comments.store.memory import per_process
 from comments.tree import placement, values
 from comments.tree.counters import sharding
 
-_Result = values.ChangeResult | errors.CodedError
+_Result = values.ChangeResult | errors.FlatthreadError
 
 # The limits of a batch, far below those of a commit (10 MiB), so that a batch never blocks a thread
 # for long.
@@ -49,6 +49,7 @@ def store(post: PreparedPost) -> values.ChangeResult:
     Raises:
         errors.CodedError: see `PreparedPost.admit`, `screening.of_post` and
             `placement.Placement.place`.
+        errors.ThreadMoved: the post belongs to another thread. Nothing was stored or counted.
         errors.Overloaded: the store did not answer in time. The comment may have been stored.
     """
     draft = post.draft
@@ -57,7 +58,7 @@ def store(post: PreparedPost) -> values.ChangeResult:
         result = _BATCHES.get().run(
             f"{draft.name.site}/{draft.name.id}", post, _store, key=draft.id, size=size
         )
-    if isinstance(result, errors.CodedError):
+    if isinstance(result, errors.FlatthreadError):
         raise result
     if result.is_new and result.comment.listed:
         backlog.note_changes(draft.name)
@@ -108,10 +109,11 @@ def _place(
         earlier = placed.earlier(post.draft) if transactions.may_have_run() else None
         if earlier is not None:
             return earlier
+        placed.check_thread(post.draft)
         # The comment of a retry nearly always exists, so inserting it would fail.
         earlier = placed.earlier(post.draft) if post.admit(counted) else None
         return earlier or placed.place(post.draft, post.decide)
     except errors.Overloaded:
         raise
-    except errors.CodedError as error:
+    except (errors.CodedError, errors.ThreadMoved) as error:
         return error

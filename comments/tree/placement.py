@@ -91,6 +91,16 @@ class Placement:
             row = reads.get(comment_rows.comment_key(draft.id))
         return None if row is None else _repeat(row, draft)
 
+    def check_thread(self, draft: Draft) -> None:
+        """Check that the answered comment is in this thread, if it exists.
+
+        Raises:
+            errors.ThreadMoved: it is in another thread of the site, for example after a split.
+        """
+        row = self._comments.get(draft.reply_to or "")
+        if row is not None and row.site == self._name.site and row.thread_id != self._name.id:
+            raise errors.ThreadMoved(self._name.id, row.thread_id)
+
     def place(self, draft: Draft, decide: Decide) -> ChangeResult:
         """Place a new comment, or recognize that it has already been placed.
 

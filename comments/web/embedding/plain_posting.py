@@ -78,7 +78,8 @@ def post(site_id: str) -> flask.Response:
         return _refusal(error, fields, place)
     # For anyone but its author, a shadowed comment must look like one that awaits approval.
     if comment.status is records.Status.APPROVED:
-        where = links.around(comment.id)
+        name = records.ThreadName(site.id, comment.thread)  # A split may have moved the parent
+        where = msgspec.structs.replace(links, name=name).around(comment.id)
     else:
         where = f"{site.id}/waiting{links.first()}"
     response = flask.redirect(where, 303)

@@ -2,9 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from comments import config
+from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.ids import sorthash
+from comments.domain.records import Policy
+from comments.moderation.policy import policy_changes
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.api.callers import api_tokens
@@ -12,6 +17,7 @@ from datastore_emulator import inprocess, testing
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.post_times import LONG, RULES, Moment, codes
 from tests.support.people.proof_solver import post
+from tests.support.threads import moderated_site
 
 
 def stored(store: connection.Store) -> int:
@@ -35,6 +41,29 @@ def test_a_member_needs_no_proof_and_is_limited_all_the_same(
         "proof-required",
     ]
     assert codes(post(client, token=token, subject="Buy")) == ["not-accepted"]
+
+
+@pytest.mark.parametrize("end", ["demotion", "ban"])
+def test_only_a_role_on_this_site_publishes_comments_at_once(
+    door: Any, open_store: connection.Store, settings: config.Settings, site: records.Site, end: str
+) -> None:
+    client = door()
+
+    def send(account: accounts.Account) -> int:
+        member = api_tokens.Member(site.id, account.id, account.epoch)
+        return post(client, token=api_tokens.sign(member, secret=settings.secret)).status_code
+
+    with open_store.context():
+        moderated_site.policy(Policy.ALL)
+        bob = account_holders.account("bob", account_holders.moderator("blog"))
+        ann = account_holders.account("ann", account_holders.moderator())
+    assert [send(bob), send(ann)] == [202, 201]
+    with open_store.context():
+        if end == "demotion":
+            ann = accounts.grant(ann.id, None, site.id, account_holders.cause())
+        else:
+            policy_changes.ban(site.id, ann.author, moderated_site.ADA, now=moderated_site.NOW)
+    assert send(ann) == (202 if end == "demotion" else 403)
 
 
 def test_a_challenge_writes_nothing_and_is_not_cacheable(

@@ -13,6 +13,7 @@ from comments.domain.records import Policy
 from comments.limits import rate_limits
 from comments.moderation.policy import policy_changes
 from comments.moderation.policy.rules import Action, Rule
+from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.upkeep.integrity import repair
 from datastore_emulator import faults, inprocess, testing
@@ -127,6 +128,21 @@ def test_a_spent_proof_stays_spent_if_the_post_was_refused(door: Any) -> None:
     given = proof_solver.proof(client)
     answers = [post(client, proof=given, parent="a" * 26), post(client, proof=given)]
     assert codes(*answers) == ["parent-not-found", "proof-spent"]
+
+
+def test_a_reply_that_joins_another_thread_is_admitted_once(
+    door: Any, open_store: connection.Store
+) -> None:
+    client = door(posts_per_network=9, proof_of_work=2)
+    with open_store.context():
+        other = sample_threads.post(site_settings.get("demo"), "one", thread="other")
+    before = counted(open_store)
+    for key in (None, "the-key", "the-key"):
+        given = proof_solver.proof(client)
+        assert codes(post(client, parent=other.id, proof=given, key=key)) == [201]
+    assert counted(open_store) == before + 2
+    assert api_requests.stored(open_store, "Comment") == 3
+    assert api_requests.stored(open_store, "Thread") == 1
 
 
 def test_a_retry_of_a_refused_post_is_admitted_and_not_counted_again(

@@ -12,8 +12,10 @@ from comments.domain import records
 from comments.domain.ids import sorthash
 from comments.domain.records import Status
 from comments.posting import own_comment
+from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
+from comments.threads import thread_aliases
 from comments.tree.lists import ordered_query
 from comments.upkeep.integrity import repair
 from tests.support.threads import sample_threads
@@ -84,11 +86,18 @@ def test_a_full_parent_refuses_replies(site: records.Site) -> None:
     assert sample_threads.listed(site) == [str(number) for number in range(last + 1)]
 
 
-@pytest.mark.parametrize("kind", ["unknown", "other thread", "other site"])
+@pytest.mark.parametrize("kind", ["unknown", "other site"])
 def test_an_unknown_or_foreign_parent_is_not_found(site: records.Site, kind: str) -> None:
     parent = "a" * 26
     if kind != "unknown":
-        parent = sample_threads.post(site, "elsewhere", thread="other").id
+        blog = site_settings.add("blog", [], scheme=site.scheme, now=sample_threads.START)
+        parent = sample_threads.post(blog, "elsewhere", thread="other").id
+        # On this site, the other site's id leads to the thread.
+        row = reads.get(comment_rows.site_key(site.id))
+        alias = thread_aliases.alias_row(site.id, "other", "page")
+        transactions.transaction(
+            lambda: transactions.apply(thread_aliases.change_writes(row, added=[alias]))
+        )
     with pytest.raises(errors.NotFound, match="parent-not-found"):
         sample_threads.post(site, "reply", parent)
     assert sample_threads.listed(site) == []

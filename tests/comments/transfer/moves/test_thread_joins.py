@@ -201,6 +201,34 @@ def test_a_retry_after_a_merge_or_a_split_posts_nothing_again(
 
 
 @pytest.mark.usefixtures("store")
+def test_a_reply_from_an_old_page_joins_the_discussion_where_it_is_now(
+    site: records.Site, client: FlaskClient
+) -> None:
+    parent = post(site, "a", 1).id
+    post(site, "a", 2)
+
+    def reply(thread: str, text: str) -> comment_rows.CommentRow:
+        sent = {"name": "Ann", "body": text, "parent": parent, "title": f"Page {thread}"}
+        path = f"/api/v1/sites/demo/comments?thread={thread}"
+        answer = client.post(path, json=sent)
+        assert answer.status_code == 201, answer.text
+        row: comment_rows.CommentRow = reads.get(
+            comment_rows.comment_key(answer.get_json()["comment"]["id"])
+        )
+        assert not row.brought, "the title of another page"
+        return row
+
+    done = thread_joins.begin(site, join_plan.of_split(site, parent, "c"), ADA, now=NOW)
+    assert reply("a", "late").thread_id == "c"
+    undo(done)
+    assert reply("c", "later").thread_id == "a"
+    now = site_settings.get("demo")
+    assert sample_threads.listed(now, "a") == ["a1", "late", "later", "a2"]
+    assert sample_threads.listed(now, "c") == []
+    counter_oracle.assert_counted()
+
+
+@pytest.mark.usefixtures("store")
 def test_the_emptied_threads_buckets_are_deleted_after_two_minutes(site: records.Site) -> None:
     post(site, "a", 1)
     post(site, "b", 2)

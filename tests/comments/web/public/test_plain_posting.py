@@ -138,6 +138,16 @@ def test_a_reply_is_stored_below_its_comment(
     assert [(row.author.name, row.parent) for row in rows(open_store)][-1] == ("Ann", other.id)
 
 
+def test_a_reply_to_a_comment_that_has_moved_leads_to_its_page(
+    client: FlaskClient, plain: Any, site: records.Site, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        row = sample_threads.post(site, "one", thread="other")
+    answer = send(client, parent=row.id)
+    assert answer.status_code == 303, answer.text
+    assert "Hello" in client.get(f"/embed/demo{answer.location}").text
+
+
 def test_a_reply_to_a_missing_comment_is_refused(client: FlaskClient, plain: Any) -> None:
     assert client.get(f"{PAGE}&reply={api_requests.NOBODY}").status_code == 404
     assert client.get(f"{PAGE}&reply=x").status_code == 400
