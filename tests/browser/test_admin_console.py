@@ -14,6 +14,7 @@ from comments.moderation.policy import policy_changes, rules
 from comments.sites import site_deletion, site_settings, site_setup
 from comments.store import connection
 from comments.transfer.importing import running_import
+from comments.transfer.moves import declared_moves, doubled_threads, move_plan, thread_moves
 from comments.transfer.parsing import imported_file
 from comments.transfer.uploads import site_copy
 from comments.upkeep import wiring
@@ -369,6 +370,45 @@ def test_every_page_of_a_new_site_is_accessible(
     ):  # fmt: skip
         page.goto(f"{server}/admin/sites/new/{path}")
         check_look(page, path)
+
+
+def test_proposed_moves_and_doubled_pages_are_accessible_in_every_state(
+    server: str, open_tab: OpenTab, site: records.Site, open_store: connection.Store
+) -> None:
+    home, now = site.origins[0], account_holders.here()
+    host = home.partition("//")[2]
+    pages = {"a": ("one", "two"), "b": ("one", "three"), "x": ("four",), "y": ("four",)}
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+        for name, texts in pages.items():
+            for text in (*texts, name * 2, name * 3)[: 4 if name in "ab" else 1]:
+                sample_threads.post(site, text, thread=f"{host}/{name}", url=f"{home}/{name}")
+        declared_moves.note(site, f"{host}/x", f"{home}/{'long-' * 50}", now=now)
+        plan = move_plan.of_list(site, [("/y", "/new")])
+        thread_moves.run_to_end(thread_moves.begin(site, plan, "a move", ADA, now=now))
+        declared_moves.note_answer(site_settings.get("demo"), f"{host}/y", f"{host}/y", now=now)
+    page = open_tab(f"{server}/admin/sign-in", viewport=PHONE).page
+    sign_in(page, server)
+
+    def check(*shown: str) -> None:
+        page.goto(f"{server}/admin/sites/demo/moves")
+        for text in shown:
+            expect(page.get_by_text(text)).to_be_visible()
+        check_look(page, shown[0])
+
+    check("Pages that say they have moved", "Pages that answer at another address")
+    with open_store.context():
+        doubled_threads.begin("demo", now=now)
+    check("Looking for doubled pages.")
+    with open_store.context():
+        doubled_threads.finish(9)
+    check("2 doubled comments found", "may be different pages")
+    with open_store.context():
+        doubled_threads.merge_all("demo", ADA)
+    check("Merging pages: 0 of 2.")
+    with open_store.context():
+        doubled_threads.finish(9)
+    check("1 doubled comment found", "1 comment moved")
 
 
 # Pages, and a field of each that refuses "x!".

@@ -51,9 +51,13 @@ def note_answer(site: records.Site, thread: str, asked: str, *, now: datetime) -
 def proposals(site: records.Site, now: datetime) -> tuple[move_plan.PlannedMove, ...]:
     """Return the possible moves to addresses that pages declared or at which they answered lately.
 
-    The newest comes first. `is_answer` tells the two kinds apart.
+    The newest comes first. `is_answer` tells the two kinds apart. A thread that has since been
+    merged into another one has no proposal.
     """
-    return _plan(site, site_setup.get(site.id).declared_since(now)).moves
+    pages = site_setup.get(site.id).declared_since(now)
+    stored = thread_aliases.stored_ids(site, [page.old for page in pages])
+    kept = [page for page, thread in zip(pages, stored, strict=True) if page.old == thread]
+    return _plan(site, kept).moves
 
 
 def is_answer(site: records.Site, move: move_plan.PlannedMove) -> bool:

@@ -77,9 +77,24 @@ def test_a_page_that_answers_where_its_thread_was_before_makes_it_canonical_agai
     assert [ask("old") for _ in range(2)] == [1, 1]
     assert proposed(open_store) == [(f"{HOST}/new", f"{HOME}/old")]
     assert "Pages that say they have moved" not in desk.page("/moves")
-    assert 'aria-label="Make localhost:8080/old the canonical address"' in desk.page("/moves")
+    assert 'aria-label="Make it the canonical address: localhost:8080/old"' in desk.page("/moves")
     desk.settle("/moves", status=303, way="page", old=f"{HOST}/new", new=f"{HOME}/old", planned="1")
     assert (ask("old"), ask("new"), proposed(open_store)) == (1, 1, [(f"{HOST}/old", NEW)])
+
+
+def test_a_merge_of_two_pages_with_proposals_keeps_that_of_the_kept_page(
+    app: flask.Flask, client: FlaskClient, open_store: connection.Store
+) -> None:
+    view(client, "old", NEW)
+    view(client, "taken", f"{NEW}er")
+    with open_store.context():
+        account_holders.account("bob", account_holders.OWNER)
+        desk = Desk(app, "bob")
+    assert sorted(proposed(open_store)) == [(f"{HOST}/old", NEW), (f"{HOST}/taken", f"{NEW}er")]
+    form = {"way": "merge", "source": f"{HOST}/old", "target": f"{HOST}/taken"}
+    desk.settle("/moves", status=303, planned="1", **form)
+    assert "Pages that say they have moved" in desk.page("/moves")
+    assert proposed(open_store) == [(f"{HOST}/taken", f"{NEW}er")]
 
 
 @pytest.mark.embedded
