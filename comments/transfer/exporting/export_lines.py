@@ -39,7 +39,10 @@ Number = Annotated[int, Meta(ge=0, le=1_000_000)]
 Detail = Annotated[str, Meta(pattern=r"^(title|url|categories)\Z")]
 Vote = Annotated[int, Meta(ge=-1, le=1)]
 Votes = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-Slug = Annotated[str, Meta(max_length=200, pattern=r"^[1-9][0-9]{0,18}(-[1-9][0-9]{0,18})*\Z")]
+_PATH = r"^[1-9][0-9]{0,18}(-[1-9][0-9]{0,18})*"
+Slug = Annotated[str, Meta(max_length=200, pattern=rf"{_PATH}\Z")]
+# With the digest of an id of the thread that the comment has left (`slugs`), if any.
+FormerSlug = Annotated[str, Meta(max_length=220, pattern=rf"{_PATH}(@[A-Za-z0-9_-]{{12}})?\Z")]
 Title = Annotated[str, Meta(max_length=500)]
 Short = Annotated[str, Meta(max_length=300)]
 Long = Annotated[str, Meta(max_length=5_000)]
@@ -159,7 +162,7 @@ class CommentLine(msgspec.Struct, frozen=True, tag="comment", tag_field="kind", 
 
     `parent` is the comment above this one in the tree, `reply_to` is the comment that this one
     answers, and `number` is this comment's number among its siblings. `slug` consists of the
-    numbers on the path from the root, and `former_slugs` are slugs of earlier trees.
+    numbers on the path from the root, and `former_slugs` are slugs of earlier trees and threads.
 
     `text` is the text as its author wrote it. `html` is present only if this release no longer has
     the renderer that made it; importers ignore it.
@@ -194,7 +197,7 @@ class CommentLine(msgspec.Struct, frozen=True, tag="comment", tag_field="kind", 
     stood: records.Status | None = None
     judged: datetime | None = None
     source: Short = ""
-    former_slugs: tuple[Slug, ...] = ()
+    former_slugs: tuple[FormerSlug, ...] = ()
     page: ExportedPage | msgspec.UnsetType | None = msgspec.UNSET
 
 

@@ -1,6 +1,7 @@
 """Threads merge, and discussions split off, and back; nothing of them is lost."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import flask
 import pytest
@@ -9,8 +10,8 @@ from flask.testing import FlaskClient
 from comments.domain import records
 from comments.notifications import reader_follows, thread_followers
 from comments.sites import site_settings
-from comments.store import reads
-from comments.store.models import comment_rows, schema
+from comments.store import connection, reads
+from comments.store.models import comment_rows, conversion, schema
 from comments.threads import thread_aliases
 from comments.transfer.moves import join_plan, move_journal, thread_joins, thread_moves
 from comments.tree import votes
@@ -114,6 +115,32 @@ def tree(site: records.Site, thread: str) -> list[tuple[str, str]]:
     rows = ordered_query.thread(sample_threads.name_of(site, thread))
     texts = {row.id: row.body for row in rows}
     return [(row.body, texts.get(row.reply_to or "", "")) for row in rows]
+
+
+def test_a_site_with_a_merge_and_a_split_is_exported_and_imported_again(
+    app: flask.Flask, site: records.Site, open_store: connection.Store, tmp_path: Path
+) -> None:
+    with open_store.context():
+        post(site, "a", 1)
+        reply = post(site, "b", 3, post(site, "b", 2).id)
+        merge("b", "a")
+        now = site_settings.get("demo")
+        plan = join_plan.of_split(now, reply.id, "c")
+        thread_moves.run_to_end(thread_joins.begin(now, plan, ADA, now=NOW))
+        site_settings.add("copy", [], scheme=site.scheme, now=NOW)
+    run, path = app.test_cli_runner().invoke, tmp_path / "export.jsonl"
+    for words in (["export", "demo", path], ["import", "flatthread", path, "--site", "copy"]):
+        done = run(args=list(map(str, words)))
+        assert done.exit_code == 0, done.output
+    with open_store.context():
+        copy = site_settings.get("copy")
+        assert [sample_threads.listed(copy, name) for name in ("a", "c")] == [["a1", "b2"], ["b3"]]
+        former: dict[str, list[tuple[str, ...]]] = {}
+        for message in reads.fetch(reads.Query("Comment")):
+            values = message.properties
+            slugs_of = conversion.texts(values["former_slugs"])
+            former.setdefault(values["body"].string_value, []).append(slugs_of)
+        assert [len(set(each)) for each in former.values()] == [1, 1, 1]
 
 
 @pytest.mark.usefixtures("store")
