@@ -49,7 +49,7 @@ class Join(msgspec.Struct, frozen=True):
     target. `own` is the target's value before the operation, and `shape` its value afterwards.
     `comments` is the number of moved comments. `places` is the number of parts that contain former
     places of comments; each further part is a follower of the source (`CarriedFollower`). From
-    `due` on, the buckets of the thread that the operation emptied can be deleted.
+    `due` on, the buckets of the thread that the merge emptied can be deleted.
     """
 
     kind: Literal["merge", "split"]

@@ -32,6 +32,7 @@ from comments.domain.records import Status
 from comments.events import audit_log, backlog
 from comments.notifications import reader_follows, subscriptions, thread_followers
 from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection, reads, transactions
 from comments.store.large_sets import membership
@@ -123,12 +124,11 @@ def undo(move: Move, join: Join, actor: records.Actor, *, now: datetime) -> Move
         if seen != move:
             raise errors.MoveRefused(f"The move {move.id} has changed in the meantime.")
         places = move_journal.former_places(move, join.places)
-        stored, trees, is_emptied = _divide_back(site, join, places)
+        stored, trees = _divide_back(site, join, places)
         events = _apply(stored, trees, f"{move.id}.u", now)
         is_left = move.parts > join.places
-        due = now + _KEPT if is_emptied else None
         undone = msgspec.structs.replace(
-            move, join=msgspec.structs.replace(join, due=due), next=0,
+            move, join=msgspec.structs.replace(join, due=None), next=0,
             state=MoveState.UNDOING if is_left else MoveState.UNDONE, restored=1,
         )  # fmt: skip
         note = audit_log.entry_writes(
@@ -158,6 +158,7 @@ def _run(move: Move, threads: Iterable[str], act: audit_log.Act, change: Change)
     site_settings.COPIES.get().drop(move.site)
     for name in names:
         thread_terms.COPIES.get().drop(name)
+        view_cache.HOLDINGS.get().forget(name)
         backlog.note_changes(name)
     for event in events:
         backlog.tell(event)
@@ -169,8 +170,8 @@ def _run(move: Move, threads: Iterable[str], act: audit_log.Act, change: Change)
 
 def _divide_back(
     site: records.Site, join: Join, places: Sequence[FormerPlace]
-) -> tuple[tuple[StoredTree, ...], tuple[ThreadTree, ...], bool]:
-    """Return the stored threads, the threads after the undo, and whether the target is deleted."""
+) -> tuple[tuple[StoredTree, ...], tuple[ThreadTree, ...]]:
+    """Return the stored threads, and the threads after the undo."""
     source, target = join_plan.read(site, join.source), join_plan.read(site, join.target)
     if target is None or (source is None) != bool(join.row):
         gone = join.target if target is None else join.source
@@ -191,12 +192,12 @@ def _divide_back(
     if not join.is_new and not {*_NAMES}.issubset(join.own):
         target.thread.own = list(join.own)
     stored = tuple(tree for tree in (source, target) if tree is not None)
-    if join.is_new and not rest:
-        transactions.apply(*thread_aliases.removal_writes(_name(target.thread)))
-        return stored, (own,), True
     if not rest:
         transactions.apply(leftovers.deletion_writes(_name(target.thread)))
-    return stored, (own, ThreadTree(target.thread, rest)), False
+    if join.is_new and not rest:
+        transactions.apply(*thread_aliases.removal_writes(_name(target.thread)))
+        return stored, (own,)
+    return stored, (own, ThreadTree(target.thread, rest))
 
 
 def _restore(
@@ -380,7 +381,7 @@ def _carry(
 
 
 def expire(now: datetime) -> None:
-    """Delete the directories and buckets of the threads that merges and undos have emptied."""
+    """Delete the directories and buckets of the threads that merges have emptied."""
     for move in move_journal.every():
         if move.join is not None and move.join.due is not None and move.join.due <= now:
             transactions.transaction(functools.partial(_sweep, move))
@@ -390,8 +391,7 @@ def _sweep(move: Move) -> None:
     join = move.join
     if join is None or move_journal.get(move.site, move.id) != move:
         return
-    emptied = join.target if move.state is MoveState.UNDONE else join.source
-    name = records.ThreadName(move.site, emptied)
+    name = records.ThreadName(move.site, join.source)
     swept = msgspec.structs.replace(move, join=msgspec.structs.replace(join, due=None))
     transactions.apply(move_journal.writes(swept))
     if reads.get(comment_rows.thread_key(name)) is None:

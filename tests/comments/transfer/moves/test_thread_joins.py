@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from comments.domain import records
 from comments.notifications import reader_follows, thread_followers
+from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows, conversion, schema
@@ -265,6 +266,25 @@ def test_the_emptied_threads_buckets_are_deleted_after_two_minutes(site: records
     assert reads.names("BucketDirectory", ancestor=_key("b")) == ["current"]
     thread_joins.expire(NOW + timedelta(minutes=3))
     assert reads.names("BucketDirectory", ancestor=_key("b")) == []
+
+
+@pytest.mark.usefixtures("store")
+def test_the_undo_of_a_split_empties_the_new_page_at_once(
+    site: records.Site, client: FlaskClient
+) -> None:
+    parent = post(site, "a", 1).id
+    post(site, "a", 2)
+    done = thread_joins.begin(site, join_plan.of_split(site, parent, "c"), ADA, now=NOW)
+    compactor.compact(site.scheme, records.ThreadName("demo", "c"))
+    paths = [f"/api/v1/sites/demo/comments?thread=c{more}" for more in ("", "&limit=all")]
+
+    def shown() -> list[int]:
+        return [len(client.get(path).get_json()["comments"]) for path in paths]
+
+    assert shown() == [1, 1]
+    undo(done)
+    assert shown() == [0, 0]
+    assert reads.names("BucketDirectory", ancestor=_key("c")) == []
 
 
 def _key(thread: str) -> schema.RowKey:
