@@ -162,7 +162,8 @@ class UploadThread(WorkerThread):
         _UPLOADS.put(store, self)
 
     def _step(self) -> None:
-        upload_steps.go_on(self._secret, self._now, lambda: self._is_open)
+        if upload_steps.go_on(self._secret, self._now, lambda: self._is_open):
+            nudge_jobs()  # The end of an import begins a search for doubled threads.
 
 
 class JobThread(WorkerThread):
@@ -174,6 +175,7 @@ class JobThread(WorkerThread):
         super().__init__(store, "jobs", "Continuing jobs", first=first, every=JOBS_EVERY)
         self._upkeep = upkeep
         self._is_left = False
+        _JOBS.put(store, self)
 
     def _step(self) -> float | None:
         if not self._is_left:
@@ -183,11 +185,21 @@ class JobThread(WorkerThread):
         return JOBS_PAUSE if self._is_left else None
 
 
-_UPLOADS = per_process.PerProcess[UploadThread | None](lambda: None)
+_UPLOADS = per_process.PerProcess[WorkerThread | None](lambda: None)
+_JOBS = per_process.PerProcess[WorkerThread | None](lambda: None)
 
 
 def nudge_uploads() -> None:
     """Let this process's thread look for uploads, if it has one; otherwise cron does the work."""
-    thread = _UPLOADS.get()
+    _nudge(_UPLOADS)
+
+
+def nudge_jobs() -> None:
+    """Let this process's thread look for jobs, if it has one; otherwise cron does the work."""
+    _nudge(_JOBS)
+
+
+def _nudge(kept: per_process.PerProcess[WorkerThread | None]) -> None:
+    thread = kept.get()
     if thread is not None:
         thread.nudge()

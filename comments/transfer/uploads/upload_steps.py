@@ -62,13 +62,17 @@ class Stopped(Exception):
     """The process is ending; another process will continue the upload."""
 
 
-def go_on(secret: str, now: Clock, is_open: Callable[[], bool] = lambda: True) -> None:
-    """Work on all uploads that no other process works on, and delete old uploads and copies."""
+def go_on(secret: str, now: Clock, is_open: Callable[[], bool] = lambda: True) -> int:
+    """Work on all uploads that no other process works on, and delete old uploads and copies.
+
+    Return the number of finished steps.
+    """
+    done = 0
     try:
         working_folder.remove_leftovers()
         for site in filter(site_settings.is_active, upload_store.waiting_sites(now())):
             while do_next_step(site, secret, clock=now, is_open=is_open):
-                pass  # The import of a copy follows its export at once.
+                done += 1  # The import of a copy follows its export at once.
         upload_store.expire(now())
     except Stopped:
         pass
@@ -76,6 +80,7 @@ def go_on(secret: str, now: Clock, is_open: Callable[[], bool] = lambda: True) -
         _log.warning("Working on an uploaded file failed and will be retried: %s", error)
     except Exception:  # noqa: BLE001 - the next round tries again
         _log.exception("Working on an uploaded file failed and will be retried")
+    return done
 
 
 def do_next_step(

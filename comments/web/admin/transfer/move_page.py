@@ -6,6 +6,7 @@ changes before the owner confirms it, the owner gets a new preview.
 """
 
 import functools
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import flask
@@ -24,6 +25,7 @@ from comments.transfer.moves import (
     thread_joins,
     thread_moves,
 )
+from comments.upkeep import worker_threads
 from comments.web.admin import site_visit
 from comments.web.admin.form_types import site_forms
 from comments.web.rendering import labels
@@ -53,7 +55,7 @@ def move(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
     if not plan.moves or sent.planned != str(len(plan.moves)):
         return _page(visit, sent=sent, plan=plan)
     thread_moves.begin(visit.site, plan, what, visit.account.actor, now=visit.now)
-    thread_moves.finish(_STEPS)
+    _run(thread_moves.finish)
     return site_visit.redirect_with_notice(visit, "moves", "moved")
 
 
@@ -64,7 +66,7 @@ def handle_doubles(visit: site_visit.Visit, sent: site_forms.DoublesForm) -> fla
         doubled_threads.begin(visit.site.id, now=visit.now)
     else:
         doubled_threads.merge_all(visit.site.id, visit.account.actor)
-    doubled_threads.finish(_STEPS)
+    _run(doubled_threads.finish)
     return site_visit.redirect_with_notice(visit, "moves", "doubles")
 
 
@@ -72,7 +74,7 @@ def handle_doubles(visit: site_visit.Visit, sent: site_forms.DoublesForm) -> fla
 def undo(visit: site_visit.Visit, sent: site_forms.MoveUndoForm) -> flask.Response:
     """Begin to undo a move; the background worker continues a long one."""
     thread_moves.undo(visit.site.id, sent.id, visit.account.actor, now=visit.now)
-    thread_moves.finish(_STEPS)
+    _run(thread_moves.finish)
     return site_visit.redirect_with_notice(visit, "moves", "undone")
 
 
@@ -90,8 +92,14 @@ def _join(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
         thread_joins.begin(visit.site, plan, visit.account.actor, now=datetime.now(UTC))
     except errors.ThreadMoved as error:
         raise errors.MoveRefused(str(error), "target") from error
-    thread_moves.finish(_STEPS)
+    _run(thread_moves.finish)
     return site_visit.redirect_with_notice(visit, "moves", "moved")
+
+
+def _run(finish: Callable[[int], int]) -> None:
+    """Run the first steps of a job, and leave the rest to the background worker."""
+    if finish(_STEPS) == _STEPS:
+        worker_threads.nudge_jobs()
 
 
 def _read_fields(**values: str) -> list[str]:

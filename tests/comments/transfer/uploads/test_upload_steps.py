@@ -18,6 +18,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.transfer.checking import checked_import, import_batches
 from comments.transfer.importing import import_journal, import_undo
+from comments.transfer.moves import doubled_threads
 from comments.transfer.uploads import upload_steps, upload_store, working_folder
 from comments.transfer.uploads.upload_store import Failure, UploadState
 from comments.upkeep import scheduler, worker_threads
@@ -182,6 +183,22 @@ def test_the_thread_works_when_it_is_nudged_and_stops_when_it_is_told(
         programs.wait_until(lambda: current("garden").state is UploadState.CHECKED)
     finally:
         assert thread.stop(programs.PATIENCE)
+
+
+def test_doubled_pages_are_looked_for_as_soon_as_an_import_ends(
+    store: connection.Store, garden: records.Site, file: bytes, clock: Clock
+) -> None:
+    confirm("garden", checked("garden", file, clock).id, clock)
+    jobs = worker_threads.JobThread(store, scheduler.of_process(), first=2 * programs.PATIENCE)
+    uploads = worker_threads.UploadThread(store, SECRET, clock)
+    for thread in (jobs, uploads):
+        thread.start()
+    try:
+        programs.wait_until(
+            lambda: (search := doubled_threads.get("garden")) and not search.is_searching
+        )
+    finally:
+        assert [thread.stop(programs.PATIENCE) for thread in (jobs, uploads)] == [True, True]
 
 
 def test_copies_in_use_and_young_ones_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

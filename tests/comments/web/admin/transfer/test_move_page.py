@@ -18,6 +18,7 @@ from comments.transfer.moves import (
     thread_joins,
     thread_moves,
 )
+from comments.upkeep import worker_threads
 from comments.web.admin.transfer import move_page
 from tests.support.html import html_validator
 from tests.support.people import account_holders
@@ -243,7 +244,10 @@ def test_a_long_search_continues_in_the_background(
     sample_threads.post(site, "a", thread=f"{HOST}/a")
     monkeypatch.setattr(doubled_threads, "AT_ONCE", 1)
     monkeypatch.setattr(move_page, "_STEPS", 1)
+    nudges: list[None] = []
+    monkeypatch.setattr(worker_threads, "nudge_jobs", lambda: nudges.append(None))
     desk.settle("/moves/doubles", act="look")
+    assert len(nudges) == 1
     page = desk.page("/moves")
     assert "Looking for doubled pages. 4 comments compared so far." in page
     assert 'value="look"' not in page
