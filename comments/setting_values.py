@@ -54,7 +54,7 @@ class Security(enum.StrEnum):
     NONE = "smtp+plain"
 
 
-_MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
+MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def smtp(values: Mapping[str, str]) -> Smtp | None:
     return Smtp(
         security,
         parts.hostname,
-        port or _MAIL_PORTS[security],
+        port or MAIL_PORTS[security],
         unquote(parts.username or ""),
         unquote(parts.password or ""),
         values.get("SMTP_CA_FILE", ""),

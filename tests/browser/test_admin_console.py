@@ -123,6 +123,12 @@ def test_keys_alone_decide_select_and_undo(
     page.keyboard.press("r")  # Early key presses apply to the current rows
     expect(live).to_have_text("Guest 1: Rejected. 1 comment left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "spam", "rejected", "pending"]
+    expect(page.get_by_text("Decide about all matching comments")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.get_by_text("You have decided about all comments of this page.")).to_be_visible()
+    expect(page.get_by_text("Decide about all matching comments")).to_be_hidden()
+    page.keyboard.press("u")
+    expect(live).to_have_text(re.compile("^Ada: Pending|^Guest 0: Pending"))
     page.keyboard.press("u")
     expect(live).to_have_text(re.compile("^Guest 1: Pending"))
     expect(row(page, held[2])).to_be_focused()

@@ -27,11 +27,13 @@ def check(given: str) -> str:
 
 
 def guess(host: str, taken: Container[str]) -> str:
-    """Return an id for a website, from its host: `blog` for `www.blog.example`.
+    """Return an id for a website, from its host: `jane` for `www.jane.example`.
 
-    The id is not in `taken`.
+    An IP address, or a label without Latin letters and digits, gives `blog`. The id is not in
+    `taken`.
     """
-    label = host.removeprefix("www.").partition(".")[0]
-    base = _OTHERS.sub("-", label).strip("-")[: _LONGEST - 4] or "site"
+    is_ip = ":" in host or host.replace(".", "").isdigit()
+    label = "" if is_ip else host.removeprefix("www.").partition(".")[0]
+    base = _OTHERS.sub("-", label).strip("-")[: _LONGEST - 4] or "blog"
     numbered = (f"{base}-{number}" for number in itertools.count(2))
     return next(name for name in itertools.chain([base], numbered) if name not in taken)

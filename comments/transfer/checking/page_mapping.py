@@ -92,11 +92,9 @@ class PageMapping:
         """
         self.texts = tuple(dict.fromkeys(given))
         if len(self.texts) > MOST:
-            raise errors.ImportRefused(f"There are more than {MOST:,} mappings (--map).")
+            raise errors.ImportRefused(f"There are more than {MOST:,} mappings.")
         if sum(map(len, self.texts)) > LONGEST:
-            raise errors.ImportRefused(
-                f"The mappings (--map) have more than {LONGEST:,} characters."
-            )
+            raise errors.ImportRefused(f"The mappings have more than {LONGEST:,} characters.")
         self._schemes = {
             address: scheme
             for scheme, _, address in (origin.partition("://") for origin in origins)

@@ -242,6 +242,6 @@ def _compare(plan: checked_import.CheckedImport, progress: Callable[[int], None]
                     node.line,
                     f"comment {node.id} belongs to thread {thread.name.id} but is already "
                     f"stored in thread {message.properties['thread_id'].string_value}. If an "
-                    "earlier import used other page mappings (--map), use the same ones. Import "
+                    "earlier import used other page mappings, use the same ones. Import "
                     "the exports of different websites into different sites.",
                 )

@@ -100,6 +100,7 @@ def finish(steps: int) -> int:
 def _switch(move: Move, state: MoveState, act: audit_log.Act, *, now: datetime) -> Move:
     """Begin a move or its undo, with an entry in the audit log."""
     begun = msgspec.structs.replace(move, state=state, next=0)
+    moved = "1 thread" if move.threads == 1 else f"{move.threads} threads"
 
     def body() -> Move:
         stored = move_journal.get(move.site, move.id)
@@ -107,9 +108,7 @@ def _switch(move: Move, state: MoveState, act: audit_log.Act, *, now: datetime) 
             return begun
         if stored is None or stored.state is not move.state:
             raise errors.MoveRefused(f"The move {move.id} has changed in the meantime.")
-        note = audit_log.entry_writes(
-            act, move.site, "site", before="", after=f"{move.threads} threads", now=now
-        )
+        note = audit_log.entry_writes(act, move.site, "site", before="", after=moved, now=now)
         transactions.apply(move_journal.writes(begun), note)
         return begun
 

@@ -177,7 +177,7 @@ def confirm_address() -> flask.Response:
     except (errors.BadLink, errors.Conflict) as error:
         status, text = signed_in.refuse_form(error), _problem_of_link(error)
         return signed_in.page("admin/address.html", status=status, problem=text, token=token)
-    return _renew_session(account.id, cause.now)
+    return _renew_session(account.id, cause.now, then="admin/account#confirmed")
 
 
 @blueprint.post("/account/authenticator")
@@ -352,11 +352,13 @@ def _qr_code(address: str) -> markupsafe.Markup:
     return markupsafe.Markup(code.svg_inline(omitsize=True))  # noqa: S704 - has no text
 
 
-def _renew_session(account: str, now: datetime, codes: Sequence[str] = ()) -> flask.Response:
+def _renew_session(
+    account: str, now: datetime, codes: Sequence[str] = (), *, then: str = "admin"
+) -> flask.Response:
     """Begin a new session, because the change ended all of the account's sessions."""
     session = sessions.begin(account, _secret(), now=now)
     if not codes:
-        return signed_in.set_cookie(signed_in.redirect_to("admin"), session)
+        return signed_in.set_cookie(signed_in.redirect_to(then), session)
     signed_in.use(session)
     shown = [recovery_codes.in_groups(code) for code in codes]
     return signed_in.set_cookie(signed_in.page("admin/recovery_codes.html", codes=shown), session)

@@ -326,7 +326,7 @@ def refuse(error: Exception) -> flask.Response:
         # The response is a page that reloads itself, and the reload sends the cookie.
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             return page("admin/again.html", here=_here())
-        return redirect_to("admin/sign-in")
+        return redirect_to("admin/sign-in#ended" if cookie() else "admin/sign-in")
     return problems.page(error, _problem)
 
 

@@ -46,8 +46,10 @@ def test_another_text_is_refused_by_field(typed: str) -> None:
         ("www.blog.example", "blog-2"),
         ("jane.pages.example", "jane"),
         ("a_b.example", "a-b"),
-        ("[::1]", "1"),
-        ("_.example", "site"),
+        ("[fe80::1]", "blog-2"),
+        ("127.0.0.1", "blog-2"),
+        ("360.example", "360"),
+        ("_.example", "blog-2"),
         (f"{'x' * 63}.example", "x" * 59),
     ],
 )

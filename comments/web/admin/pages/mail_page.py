@@ -39,8 +39,8 @@ class MailServerForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     security: setting_values.Security
     host: Typed
-    port: Typed
     sender: Typed
+    port: Typed = ""
     user: Typed = ""
     password: Typed = ""
     url: Typed = ""
@@ -71,10 +71,11 @@ def save(owner: accounts.Account, sent: MailServerForm) -> flask.Response:
     settings, now = context.settings(), context.now()
     if settings.smtp is not None:
         raise errors.Conflict("mail-by-environment")
+    port = sent.port.strip() or str(setting_values.MAIL_PORTS[sent.security])
     given = mail_server.MailServer(
         security=sent.security,
         host=sent.host,
-        port=form_fields.number("port", sent.port.strip()),
+        port=form_fields.number("port", port),
         sender=sent.sender,
         url=sent.url,
         user=sent.user.strip(),
@@ -133,7 +134,7 @@ def _page(account: accounts.Account, *, said: str = "") -> flask.Response:
         service=settings.public_url or context.service_url(),
         address=address,
         has_password=account.has_password,
-        securities=[*setting_values.Security],
+        usual_ports=setting_values.MAIL_PORTS,
         said=said,
     )
 

@@ -166,6 +166,7 @@ def test_the_commands_show_move_list_and_undo(
     assert [line["moved"] for line in listed] == [1, 1]
     back = run(args=["thread", "unmove", "demo", listed[-1]["move"]])
     assert "1 of 1 thread" in back.output
+    assert {entry.after for entry in audit_log.log("demo")} == {"1 thread"}
     for words in (["a"], ["a", "b", "--map", "/a=/b"], []):
         assert "Enter either" in run(args=["thread", "move", "demo", *words]).output
     assert run(args=["thread", "move", "demo", "--map", "/a"]).exit_code == 1

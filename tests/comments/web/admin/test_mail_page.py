@@ -13,6 +13,7 @@ from werkzeug.test import TestResponse
 from comments import config, errors, setting_values
 from comments.domain.moderation import roles
 from comments.events import audit_log
+from comments.notifications.mail import smtp
 from comments.sites import mail_server
 from comments.store import connection, reads
 from comments.upkeep import scheduler, wiring
@@ -53,6 +54,16 @@ def _save(client: FlaskClient, box: smtp_server.Box, **form: str) -> TestRespons
         "sender": smtp_server.SENDER, "url": URL,
     }  # fmt: skip
     return _post(client, **given | form)
+
+
+def test_an_empty_port_is_the_usual_one_of_the_encryption(
+    owner: FlaskClient, box: smtp_server.Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = list[int]()
+    monkeypatch.setattr(smtp, "fault", lambda server: tried.append(server.port) or "none")
+    for security in setting_values.Security:
+        _save(owner, box, security=security, port=" ")
+    assert tried == [465, 587, 25]
 
 
 def _test(client: FlaskClient) -> TestResponse:

@@ -333,6 +333,23 @@ def test_an_author_and_a_thread_show_all_comments_of_any_status(
         assert desk.client.get(f"{DESK}{path}").status_code == 404
 
 
+def test_pages_with_equal_titles_show_their_ids(desk: Desk, site: records.Site) -> None:
+    for thread, title in (("a", "Twice"), ("b", "Twice"), ("c", "Once")):
+        url = f"http://localhost:8080/{thread}"
+        sample_threads.post(site, "x", thread=thread, title=title, url=url)
+    assert re.findall(r"note\"><bdi>(\w)</bdi>", desk.page("/threads")) == ["a", "b"]
+
+
+def test_only_owners_are_offered_to_move_a_comment(
+    app: flask.Flask, desk: Desk, site: records.Site
+) -> None:
+    row = sample_threads.post(site, "text")
+    account_holders.account("olga", OWNER)
+    for each, count in ((desk, 0), (Desk(app, "olga"), 1)):
+        for path in ("/queue?status=any", f"/comments/{row.id}"):
+            assert each.page(path).count(f"/moves?comment={row.id}") == count
+
+
 def test_pages_are_sorted_by_newest_comments_or_by_most(
     desk: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
