@@ -14,7 +14,13 @@ from comments.moderation.policy import policy_changes, rules
 from comments.sites import site_deletion, site_settings, site_setup
 from comments.store import connection
 from comments.transfer.importing import running_import
-from comments.transfer.moves import declared_moves, doubled_threads, move_plan, thread_moves
+from comments.transfer.moves import (
+    declared_moves,
+    doubled_threads,
+    move_journal,
+    move_plan,
+    thread_moves,
+)
 from comments.transfer.parsing import imported_file
 from comments.transfer.uploads import site_copy
 from comments.upkeep import wiring
@@ -392,6 +398,7 @@ def test_proposed_moves_and_doubled_pages_are_accessible_in_every_state(
         declared_moves.note(site, f"{host}/x", f"{home}/{'long-' * 50}", now=now)
         plan = move_plan.of_list(site, [("/y", "/new")])
         thread_moves.run_to_end(thread_moves.begin(site, plan, "a move", ADA, now=now))
+        move_journal.expire(now + move_journal.TERM)
         declared_moves.note_answer(site_settings.get("demo"), f"{host}/y", f"{host}/y", now=now)
     page = open_tab(f"{server}/admin/sign-in", viewport=PHONE).page
     sign_in(page, server)

@@ -7,9 +7,9 @@ declaration changes nothing: it becomes a proposal for the site's owners, and on
 are the site's, the thread exists and no thread has the new address. `site_setup` limits how many
 proposals a site stores and how often.
 
-A page may also answer at an address that its thread has left, for example because the page moved
-back. The widget shows the thread there, and the service proposes to make this address the canonical
-one. A process checks this once a day for each address, so page views stay as cheap as they are.
+A page may also answer at an address that its thread left long ago, for example because the page
+moved back. The widget shows the thread there, and the service proposes to move it there. A process
+checks this once a day for each address, so page views stay as cheap as they are.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ from comments.domain import records
 from comments.domain.ids import thread_ids
 from comments.sites import site_setup
 from comments.threads import thread_aliases, thread_info
-from comments.transfer.moves import move_plan
+from comments.transfer.moves import move_journal, move_plan
 
 
 def note(site: records.Site, thread: str, canonical: str, *, now: datetime) -> None:
@@ -52,12 +52,15 @@ def proposals(site: records.Site, now: datetime) -> tuple[move_plan.PlannedMove,
     """Return the possible moves to addresses that pages declared or at which they answered lately.
 
     The newest comes first. `is_answer` tells the two kinds apart. A thread that has since been
-    merged into another one has no proposal.
+    merged into another one has no proposal, and no thread is proposed to move to an address that it
+    has left by a move that can be undone.
     """
     pages = site_setup.get(site.id).declared_since(now)
     stored = thread_aliases.stored_ids(site, [page.old for page in pages])
     kept = [page for page, thread in zip(pages, stored, strict=True) if page.old == thread]
-    return _plan(site, kept).moves
+    moves = _plan(site, kept).moves
+    left = move_journal.left_ids(site.id) if any(is_answer(site, move) for move in moves) else set()
+    return tuple(move for move in moves if move.new not in left)
 
 
 def is_answer(site: records.Site, move: move_plan.PlannedMove) -> bool:

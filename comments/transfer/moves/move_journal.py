@@ -26,6 +26,7 @@ AT_ONCE = 10  # Threads in one part, which one transaction moves
 TERM = timedelta(days=30)  # A move can be undone for this time.
 PLACES_AT_ONCE = 5_000  # Former places in one part
 _PREFIX = "moves/"
+_MOST_PARTS = 500  # As many as a move in the console has
 _STORED_AT_ONCE = 50  # Parts in one transaction
 _BEHIND = "\U0010ffff"
 
@@ -227,6 +228,23 @@ def plan(
 def of_site(site: str) -> list[Move]:
     """Return the moves of a site, newest first."""
     return sorted(_moves(f"{_PREFIX}{site}/"), key=lambda move: move.began, reverse=True)
+
+
+def left_ids(site: str) -> set[str]:
+    """Return the ids that threads have left by moves and merges that can be undone.
+
+    Of a longer move, only the first `_MOST_PARTS` parts are read.
+    """
+    left: set[str] = set()
+    for move in of_site(site):
+        if move.state is not MoveState.DONE:
+            continue
+        if move.join is None:
+            for number in range(min(move.parts, _MOST_PARTS)):
+                left.update(entry.old for entry in part(move, number) if entry.moved)
+        elif move.join.kind == "merge":
+            left.update((move.join.source, *move.join.aliases))
+    return left
 
 
 def every() -> Iterator[Move]:

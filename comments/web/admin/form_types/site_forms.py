@@ -121,9 +121,13 @@ class MoveForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DoublesForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether to look for doubled pages, or to merge those that were found."""
+    """Whether to look for doubled pages, or to merge those that were found.
+
+    `planned` is the number of pages in the preview of the merges that the owner confirms.
+    """
 
     act: Literal["look", "merge"]
+    planned: Typed = ""
 
 
 class MoveUndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ changes before the owner confirms it, the owner gets a new preview.
 import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import flask
 
@@ -61,13 +62,19 @@ def move(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
 
 @blueprint.form("/moves/doubles", site_forms.DoublesForm)
 def handle_doubles(visit: site_visit.Visit, sent: site_forms.DoublesForm) -> flask.Response:
-    """Look for doubled pages, or merge all that were found; the background worker continues."""
+    """Look for doubled pages, or preview and begin the merges of all that were found."""
+    count = _doubles(visit.site).likely
     if sent.act == "look":
         doubled_threads.begin(visit.site.id, now=visit.now)
-    else:
+    elif count and sent.planned == str(count):
         doubled_threads.merge_all(visit.site.id, visit.account.actor)
+    else:
+        return _page(visit, merger=sent)
     _run(doubled_threads.finish)
-    return site_visit.redirect_with_notice(visit, "moves", "doubles")
+    search = doubled_threads.get(visit.site.id)
+    is_merged = sent.act == "merge" and search is not None and search.merger is None
+    notice = "merged" if is_merged else "doubles"
+    return site_visit.redirect_with_notice(visit, "moves", notice)
 
 
 @blueprint.form("/moves/undo", site_forms.MoveUndoForm)
@@ -75,7 +82,9 @@ def undo(visit: site_visit.Visit, sent: site_forms.MoveUndoForm) -> flask.Respon
     """Begin to undo a move; the background worker continues a long one."""
     thread_moves.undo(visit.site.id, sent.id, visit.account.actor, now=visit.now)
     _run(thread_moves.finish)
-    return site_visit.redirect_with_notice(visit, "moves", "undone")
+    move = move_journal.get(visit.site.id, sent.id)
+    notice = "undoing" if move is not None and move.is_unfinished else "undone"
+    return site_visit.redirect_with_notice(visit, "moves", f"move-{notice}")
 
 
 def _join(visit: site_visit.Visit, sent: site_forms.MoveForm) -> flask.Response:
@@ -125,7 +134,7 @@ def _plan(site: records.Site, sent: site_forms.MoveForm) -> tuple[move_plan.Plan
     return move_plan.of_mapping(site, mapping, most=MOST_THREADS), f"{old}={new}"
 
 
-def _page(
+def _page(  # noqa: PLR0913 - independent parts of the page, passed by keyword
     visit: site_visit.Visit,
     *,
     old: str = "",
@@ -133,9 +142,11 @@ def _page(
     sent: site_forms.MoveForm | None = None,
     plan: move_plan.Plan | None = None,
     join: join_plan.JoinPlan | None = None,
+    merger: site_forms.DoublesForm | None = None,
 ) -> flask.Response:
     site = visit.site
-    search = doubled_threads.get(site.id)
+    moves = [move for move in move_journal.of_site(site.id) if move.state != "planned"]
+    splits = [move.join.comment for move in moves if move.join and move.join.comment]
     proposals = declared_moves.proposals(site, datetime.now(UTC))
     answers = [move for move in proposals if declared_moves.is_answer(site, move)]
     return site_visit.page(
@@ -150,11 +161,29 @@ def _page(
         most=_SHOWN,
         proposals=[move for move in proposals if move not in answers],
         answers=answers,
-        search=search,
-        doubles=doubled_threads.pairs(site, search, _SHOWN) if search else [],
-        moves=move_journal.of_site(site.id),
+        merger=merger,
+        doubles=_doubles(site),
+        moves=moves,
+        splits=review_queue.cases(splits),
         days=move_journal.TERM.days,
     )
+
+
+class _Doubles(NamedTuple):
+    """The last search, the first pairs that it found, and the number of pages to merge at once."""
+
+    search: doubled_threads.Search | None
+    pairs: list[doubled_threads.DoubledThreads]
+    likely: int
+
+
+def _doubles(site: records.Site) -> _Doubles:
+    search = doubled_threads.get(site.id)
+    pairs = doubled_threads.pairs(site, search, _SHOWN) if search else []
+    likely = sum(pair.is_likely for pair in pairs)
+    if search and likely and len(pairs) == _SHOWN:
+        likely = len(search.found)
+    return _Doubles(search, pairs, likely)
 
 
 def _find(site: records.Site, comment: str) -> records.Comment | None:

@@ -10,7 +10,7 @@ from comments.domain import records
 from comments.sites import site_settings, site_setup
 from comments.store import connection
 from comments.store.memory import per_process
-from comments.transfer.moves import declared_moves, move_plan, thread_moves
+from comments.transfer.moves import declared_moves, move_journal, move_plan, thread_moves
 from datastore_emulator import inprocess, testing
 from tests.support.people import account_holders
 from tests.support.people.api_requests import refused
@@ -43,6 +43,11 @@ def proposed(store: connection.Store, *, after: timedelta = timedelta(0)) -> lis
     return [(move.old, move.url) for move in moves]
 
 
+def expire_moves(store: connection.Store) -> None:
+    with store.context():
+        move_journal.expire(datetime.now(UTC) + move_journal.TERM)
+
+
 def test_a_declared_address_is_proposed_in_the_console_for_a_week(
     app: flask.Flask, client: FlaskClient, open_store: connection.Store
 ) -> None:
@@ -59,7 +64,7 @@ def test_a_declared_address_is_proposed_in_the_console_for_a_week(
     assert proposed(open_store) == []
 
 
-def test_a_page_that_answers_where_its_thread_was_before_makes_it_canonical_again(
+def test_a_page_that_answers_where_its_thread_was_long_before_is_proposed_after_a_preview(
     app: flask.Flask, client: FlaskClient, open_store: connection.Store
 ) -> None:
     def ask(page: str, origin: str = HOME) -> int:
@@ -75,11 +80,18 @@ def test_a_page_that_answers_where_its_thread_was_before_makes_it_canonical_agai
     assert (ask("old", "https://elsewhere.example"), ask("new"), ask("taken")) == (1, 1, 1)
     assert proposed(open_store) == []
     assert [ask("old") for _ in range(2)] == [1, 1]
+    assert proposed(open_store) == []  # The owner can still undo the move.
+    expire_moves(open_store)
     assert proposed(open_store) == [(f"{HOST}/new", f"{HOME}/old")]
     assert "Pages that say they have moved" not in desk.page("/moves")
-    assert 'aria-label="Make it the canonical address: localhost:8080/old"' in desk.page("/moves")
+    page = desk.page("/moves")
+    assert 'aria-label="Show preview of the move to localhost:8080/old"' in page
+    offer = page.partition("Pages that answer at another address")[2].partition("</section>")[0]
+    assert 'name="planned"' not in offer
     desk.settle("/moves", status=303, way="page", old=f"{HOST}/new", new=f"{HOME}/old", planned="1")
-    assert (ask("old"), ask("new"), proposed(open_store)) == (1, 1, [(f"{HOST}/old", NEW)])
+    assert (ask("old"), ask("new"), proposed(open_store)) == (1, 1, [])
+    expire_moves(open_store)
+    assert proposed(open_store) == [(f"{HOST}/old", NEW)]
 
 
 def test_a_merge_of_two_pages_with_proposals_keeps_that_of_the_kept_page(
@@ -95,6 +107,8 @@ def test_a_merge_of_two_pages_with_proposals_keeps_that_of_the_kept_page(
     desk.settle("/moves", status=303, planned="1", **form)
     assert "Pages that say they have moved" in desk.page("/moves")
     assert proposed(open_store) == [(f"{HOST}/taken", f"{NEW}er")]
+    view(client, "old", "")
+    assert f"{HOME}/old" not in [new for _, new in proposed(open_store)]
 
 
 @pytest.mark.embedded

@@ -152,7 +152,7 @@ def test_a_merge_begins_only_after_its_preview(desk: Desk, site: records.Site) -
     form = {"way": "merge", "source": "/blog/a", "target": "/blog/b"}
     pages = [desk.settle("/moves", status=200, **form)]
     assert "Preview: 1 comment moves" in pages[0]
-    assert "1 other comment of both pages stays." in _lines(pages[0])
+    assert "1 comment of the second page stays there." in _lines(pages[0])
     assert "The state of the first page is lost: Locked" in _lines(pages[0])
     assert 'name="planned" value="1"' in pages[0]
     assert _states() == []
@@ -184,7 +184,11 @@ def test_a_discussion_moves_from_the_page_of_its_comment(desk: Desk, site: recor
     assert _states() == []
     desk.settle("/moves", status=303, planned="2", **form)
     assert sample_threads.listed(site_settings.get("demo"), f"{HOST}/new") == ["d", "e"]
-    assert "2 comments moved" in desk.page("/moves")
+    page = desk.page("/moves")
+    assert "2 comments have moved." in page.partition('id="moved"')[2].partition("</div>")[0]
+    assert "2 comments moved" in page
+    assert f"split the discussion of author of d (“d”) from {HOST}/blog/a into {HOST}/new" in page
+    assert first.id not in page
     assert html_validator.complaints(pages) == [[]] * len(pages)
 
 
@@ -221,7 +225,12 @@ def test_doubled_pages_are_found_and_merged_one_by_one_or_all(
     assert "1 comment is on the other page too." in desk.settle("/moves", status=200, **form)
     desk.settle("/moves", planned="1", **form)
     assert "2 doubled comments found" in desk.page("/moves")
-    desk.settle("/moves/doubles", act="merge")
+    preview = desk.settle("/moves/doubles", status=200, act="merge")
+    assert html_validator.complaints([preview]) == [[]]
+    assert min(_lines(preview)).startswith(f"{HOST}/blog/b → {HOST}/b")
+    assert "has changed" in desk.settle("/moves/doubles", status=200, act="merge", planned="3")
+    assert _states() == [("done", 1, 0)]
+    desk.settle("/moves/doubles", act="merge", planned="2")
     assert "No page has comments of another one." in desk.page("/moves")
     assert _states() == [("done", 1, 0)] * 3
     for name in ("a", "b", "c"):
@@ -233,7 +242,7 @@ def test_doubled_pages_are_found_and_merged_one_by_one_or_all(
     page = desk.page("/moves")
     assert "may be different pages" in page
     assert 'name="act" value="merge"' not in page
-    desk.settle("/moves/doubles", act="merge")
+    assert 'name="planned"' not in desk.settle("/moves/doubles", status=200, act="merge")
     assert len(_states()) == 3
     desk.settle("/moves/doubles", status=400, act="both")
 
@@ -254,8 +263,8 @@ def test_a_long_search_continues_in_the_background(
     while doubled_threads.finish(1):
         pass
     assert "1 doubled comment found" in desk.page("/moves")
-    desk.settle("/moves/doubles", act="merge")
+    desk.settle("/moves/doubles", act="merge", planned="1")
     assert "Merging pages: 1 of 1." in desk.page("/moves")
-    desk.settle("/moves/doubles", act="merge")
+    assert doubled_threads.finish(1) == 1
     assert "No page has comments of another one." in desk.page("/moves")
     assert len(_states()) == 1
