@@ -17,7 +17,7 @@ from comments.domain import records
 from comments.domain.records import Policy, Verb
 from comments.moderation import decisions
 from comments.moderation.policy import policy_changes
-from comments.sites import site_settings
+from comments.sites import site_deletion, site_settings
 from comments.store import connection
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Tab, Website
@@ -202,6 +202,18 @@ def lead_to_offline(scene: Scene) -> None:
 def lead_to_failure(scene: Scene) -> None:
     scene.refuse("**/comments?*", 500, "internal")
     expect(scene.visit().get_by_role("button", name="Try again")).to_be_visible()
+
+
+@state
+def lead_to_deleted_site(scene: Scene) -> None:
+    scene.tab.expect_status(404)
+    scene.tab.expected.append("Flatthread: ")  # Advice for the owner, in the console
+    scene.say("one")
+    with scene.store.context():
+        site_deletion.delete("demo", ADA, now=datetime.now(UTC))
+    page = scene.visit()
+    expect(page.get_by_text("Comments are not available on this page")).to_be_visible()
+    expect(page.get_by_role("alert").or_(page.get_by_role("button"))).to_have_count(0)
 
 
 @state

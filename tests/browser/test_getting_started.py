@@ -66,7 +66,7 @@ def _add_website(page: playwright.Page, address: str) -> None:
     page.get_by_role("button", name="Continue").click()
     name = page.get_by_label("Short name")
     expect(name).to_be_focused()
-    expect(name).to_have_value("127")
+    expect(name).to_have_value("blog")
     name.fill("blog")
     assert accessibility.complaints(page) == []
     page.get_by_role("button", name="Add website").click()
@@ -84,6 +84,14 @@ def _copy_lines(page: playwright.Page) -> str:
     expect(page.get_by_role("button", name="Copied.")).to_be_visible()
     assert accessibility.complaints(page) == []
     return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def _check_primary_link(page: playwright.Page) -> None:
+    link = page.get_by_role("link", name="Import comments")
+    expect(link).to_have_class(re.compile("ft-primary"))
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert accessibility.complaints(page, rules=["color-contrast"]) == [], scheme
 
 
 def test_from_a_new_service_to_the_first_comment(
@@ -113,6 +121,7 @@ def test_from_a_new_service_to_the_first_comment(
     expect(state).to_have_text(re.compile(f"It works: a page of {re.escape(website.origin)} has"))
     expect(state).to_have_attribute("data-state", "seen")
     expect(start.locator("[aria-current=step]")).to_have_text("Comments")
+    _check_primary_link(start)
     page.get_by_role("textbox", name="Comment").fill("Hello!")
     page.get_by_role("textbox", name="Name").fill("Bob")
     page.get_by_role("button", name="Post comment").click()

@@ -42,10 +42,7 @@ export async function show(host, place, { first, view, again }) {
   const thread = new Thread(place, first, tell);
   view.onclose = () => thread.close();
   const failure = place.site
-    ? await thread.open().then(
-        () => null,
-        (error) => error,
-      )
+    ? await thread.open().catch((error) => error)
     : new Problem(0, t("no-site"), { code: "no-site" });
   await new Promise((done) => setTimeout(done)); // let the browser handle input on slow devices
   if (view.isClosed) return;
@@ -62,7 +59,7 @@ export async function show(host, place, { first, view, again }) {
       () => {},
     );
     surroundings.watchPage(host, root.lastElementChild, thread.signal);
-    addEventListener("online", again, { once: true, signal: thread.signal });
+    addEventListener("online", again, { signal: thread.signal });
     return;
   }
   thread.arrive();
@@ -70,6 +67,9 @@ export async function show(host, place, { first, view, again }) {
 }
 
 function apology(error, again) {
+  // There is no such site: nothing to try again, and the element's own content links to nothing.
+  if (error.code === "site-not-found")
+    return [el("p", { class: "ft-failure ft-none" }, error.message)];
   return [
     el("slot"),
     el(

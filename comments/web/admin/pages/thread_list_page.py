@@ -30,12 +30,15 @@ def index(visit: site_visit.Visit, query: site_forms.ThreadsQuery) -> flask.Resp
             wanted, cursor=query.start, secret=site_visit.settings().secret
         )
     numbers = totals.of_threads([thread.name for thread in page.threads])
+    listed = list(zip(page.threads, numbers, strict=True))
+    if query.shown_order == "comments":  # Statistics may be late, and do not count tombstones.
+        listed.sort(key=lambda each: -each[1].get(counting.LISTED, 0))
     return site_visit.page(
         "threads.html",
         visit,
         found=page,
         query=query,
-        listed=list(zip(page.threads, numbers, strict=True)),
+        listed=listed,
         shown=counting.LISTED,
         most=thread_list.MOST_RANKED,
         filed=f"{thread_list.MOST_FILED:,}",

@@ -373,6 +373,10 @@ def test_pages_are_sorted_by_newest_comments_or_by_most(
     ranked = re.findall(names, desk.page("/threads?order=comments&category=sport"))
     assert ranked == ["once"], "only the most recently active threads of a category are ranked"
     assert re.findall(names, desk.page("/threads?order=comments&q=once")) == ["once"]
+    for number in range(3):  # No event has been delivered, so statistics do not count these yet.
+        sample_threads.post(site, f"uncounted {number}", thread="once")
+    ranked = re.findall(names, desk.page("/threads?order=comments"))
+    assert ranked == ["once", "often", "twice"], "the order agrees with the numbers in the table"
     assert desk.client.get(f"{DESK}/threads?order=size").status_code == 400
 
 
