@@ -63,7 +63,8 @@ class SourceComment(msgspec.Struct, frozen=True):
 
     `account` identifies the author in the other system and is empty for a guest. `up` and `down`
     are the numbers of votes. With `kept`, the comment keeps its place; if `kept` contains the
-    author's id, the author keeps that id.
+    author's id, the author keeps that id. `former` is the id that the comment had on Flatthread
+    before it came to the other system.
     """
 
     system: str
@@ -84,6 +85,7 @@ class SourceComment(msgspec.Struct, frozen=True):
     down: int = 0
     pinned: bool = False
     kept: records.MovedComment | None = None
+    former: str = ""
 
 
 class OtherItem(msgspec.Struct, frozen=True):

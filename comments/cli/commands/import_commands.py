@@ -68,9 +68,11 @@ def import_(
     import_journal.check_no_undo(site.id)
     reader = file_format.read_untrusted if is_untrusted else file_format.read
     with import_files.open_plan(file_format, file, site, mapping, reader) as plan:
-        for line in plan.report.lines():
-            click.echo(line)
-        import_writer.check(plan)
+        try:
+            import_writer.check(plan)
+        finally:
+            for line in plan.report.lines():
+                click.echo(line)
         if dry_run:
             _end_dry_run(plan, site)
             return

@@ -7,15 +7,18 @@ A checked import yields the comments to store, with their ids, in batches.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
+from comments import errors
 from comments.domain import records
 from comments.domain.ids import imported_ids, sorthash
 from comments.store import reads
+from comments.store.models import comment_rows
+from comments.threads import thread_info
 from comments.transfer import import_source
 from comments.transfer.checking import (
     import_batches,
@@ -27,8 +30,10 @@ from comments.transfer.checking import (
 )
 from comments.transfer.parsing import imported_file
 from comments.tree import values
+from comments.tree.bulk import stored_copies
 
-_LOOKUP = 250  # Comments per query; each comment is looked up under two ids
+_LOOKUP = 250  # Comments per lookup; each comment is looked up under up to two ids
+_Absent = tuple[source_pages.PlannedThread, list[write_order.Node]]
 _READ = 500  # Items read between two calls of `progress`
 
 
@@ -50,6 +55,7 @@ class CheckedImport:
         self.threads = threads
         self.report = report
         self.is_compared = False  # Set by `import_writer.check`
+        self.misplaced: errors.BadImport | None = None
         self.site = reading.site.id
         self.system = reading.system
         self._mapping = reading.mapping.texts
@@ -57,6 +63,13 @@ class CheckedImport:
         self._keeps_ids = reading.keeps_ids
         self._is_untrusted = self.system == imported_ids.OWN and not self._keeps_ids
         self._settled: dict[str, str] = {}
+        # The numbers in WXR that Flatthread wrote are not those of WordPress's own comments.
+        self._former = {
+            node.id: node.former
+            for thread in threads
+            for node in thread.nodes
+            if node.former not in {"", node.id}
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -72,35 +85,91 @@ class CheckedImport:
         return source_id if self._keeps_ids else self._derived_id(source_id)
 
     def _derived_id(self, source_id: str) -> str:
-        return imported_ids.comment_id(self.site, self.system, source_id)
+        former = self._former.get(source_id)
+        system = self.system if former is None else imported_ids.OWN
+        return imported_ids.comment_id(self.site, system, former or source_id)
 
     def settle_ids(self, progress: Callable[[int], None] = lambda _: None) -> None:
-        """Choose the ids for the comments of a Flatthread export, depending on the stored comments.
+        """Find the comments that the site has already, and use their ids; nothing is stored.
 
-        If this site already has a comment, under the id in the file or under the id derived from
-        it, the comment is not added again. Whether an operator or an owner imported it makes no
-        difference. If the id in the file belongs to another site's comment, the derived id is used.
-        This method calls `progress` with 0 after each lookup, because no comment is stored yet.
+        A comment in the file is on the site under its derived id, under the id that the file gives
+        (`write_order.Node.former`), or as a copy on the same page (`stored_copies`). An operator's
+        and an owner's import of an export find the same comments. If the id in an export of
+        Flatthread belongs to another site's comment, the derived id is used. If a comment is stored
+        on another page, `misplaced` is the error. This method calls `progress` with 0 after each
+        lookup.
 
         Raises:
             errors.BadImport: a comment would get the id of another comment in the file.
         """
-        if self.system != imported_ids.OWN:
+        if self.system != imported_ids.OWN and not thread_info.has_threads(self.site):
             return
-        ids = (node.id for thread in self.threads for node in thread.nodes)
-        while part := list(itertools.islice(ids, _LOOKUP)):
-            derived = [self._derived_id(source_id) for source_id in part]
-            rows = reads.read([(("Comment", comment_id),) for comment_id in (*part, *derived)])
-            sites = [None if row is None else row.properties["site"].string_value for row in rows]
-            for number, source_id in enumerate(part):
-                own, other = sites[number], sites[number + len(part)]
-                if own == self.site:
-                    self._settled[source_id] = source_id
-                elif own is not None or other == self.site:
-                    self._settled[source_id] = derived[number]
+        nodes = ((thread, node) for thread in self.threads for node in thread.nodes)
+        absent: dict[records.ThreadName, _Absent] = {}
+        while part := list(itertools.islice(nodes, _LOOKUP)):
+            derived = [self._derived_id(node.id) for _, node in part]
+            ids = list(dict.fromkeys((*derived, *(n.former for _, n in part if n.former))))
+            stored = dict(zip(ids, reads.read([(("Comment", key),) for key in ids]), strict=True))
+            for (thread, node), new in zip(part, derived, strict=True):
+                if not self._settle(thread, node, new, stored):
+                    absent.setdefault(thread.name, (thread, []))[1].append(node)
             progress(0)
+        self._settle_copies(absent, progress)
         if self._keeps_ids:
             self._check_new_ids()
+
+    def _settle(
+        self,
+        thread: source_pages.PlannedThread,
+        node: write_order.Node,
+        derived: str,
+        stored: Mapping[str, Any],
+    ) -> bool:
+        """Return whether the site has a comment under one of its ids, and settle which one."""
+        page = comment_rows.thread_key_name(thread.name)
+        for comment_id in (derived, node.former):
+            row = stored.get(comment_id)
+            if row is None or row.properties["site"].string_value != self.site:
+                continue
+            if row.properties["thread"].string_value != page:
+                if self.system != imported_ids.OWN and comment_id == node.former:
+                    continue
+                other = row.properties["thread_id"].string_value
+                self.misplaced = self.misplaced or self.report.bad(
+                    node.line,
+                    f"comment {node.id} belongs to thread {thread.name.id} but is already "
+                    f"stored in thread {other}. If an earlier import used other page mappings, "
+                    "use the same ones. Import the exports of different websites into different "
+                    "sites.",
+                )
+            self._use(node, comment_id)
+            return True
+        if stored.get(node.former) is not None and self._keeps_ids:
+            self._settled[node.id] = derived
+        return False
+
+    def _settle_copies(
+        self, absent: Mapping[records.ThreadName, _Absent], progress: Callable[[int], None]
+    ) -> None:
+        """Find copies of comments in those of their threads that the site has."""
+        names = iter(absent)
+        while part := list(itertools.islice(names, _LOOKUP)):
+            for name, info in zip(part, thread_info.get_many(part), strict=True):
+                if info is None:
+                    continue
+                thread, nodes = absent[name]
+                taken = {self.id_of(node.id) for node in thread.nodes}
+                comments = [self._spool.get(node.place) for node in nodes]
+                copies = stored_copies.find(name, comments, taken)
+                for node, copy in zip(nodes, copies, strict=True):
+                    if copy:
+                        self._use(node, copy)
+                progress(0)
+
+    def _use(self, node: write_order.Node, comment_id: str) -> None:
+        self.report.count(import_report.PRESENT, "comments", node.line)
+        if self.id_of(node.id) != comment_id:
+            self._settled[node.id] = comment_id
 
     def _check_new_ids(self) -> None:
         new = {
@@ -114,9 +183,9 @@ class CheckedImport:
                     "another site has a comment with that id. Import the file with --untrusted.",
                 )
 
-    def is_untrusted_copy(self, source_id: str) -> bool:
-        """Return whether the site has a comment of an untrusted file under its own id."""
-        return self._is_untrusted and self._settled.get(source_id) == source_id
+    def is_copy(self, source_id: str) -> bool:
+        """Return whether the site has a comment from another source than this file."""
+        return self._settled.get(source_id) not in {None, self._derived_id(source_id)}
 
     def file(self) -> imported_file.ImportedFile:
         """Describe the file for the journal."""

@@ -53,6 +53,7 @@ class FirstPass:
         self._doubles = doubled_posts.DoubledPosts()
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
+        self._former: set[str] = set()
 
     def take(self, item: import_source.Item) -> None:
         """Check and record the next item in the file.
@@ -116,6 +117,8 @@ class FirstPass:
             raise self._remarks.bad(comment.line, text)
         self.system, kept = comment.system, comment.kept
         self._doubles.add(comment)
+        former = "" if comment.former in self._former else comment.former
+        self._former.add(former)
         self._nodes[comment.id] = write_order.Node(
             id=comment.id,
             line=comment.line,
@@ -128,6 +131,7 @@ class FirstPass:
             number=None if kept is None else kept.number,
             above=None if kept is None else kept.parent,
             more=0 if kept is None else len(kept.votes),
+            former=comment.id if comment.system == imported_ids.OWN else former,
         )
 
     def _settle_threads(self) -> None:

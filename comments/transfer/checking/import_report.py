@@ -54,6 +54,7 @@ REMOVED = "Comments with scripts, styles, formulas or drawings, which were left 
 LEFT_OUT = "Left out"
 CORRECTED = "Corrected"
 MAPPED = "Mapped"
+PRESENT = "Already on the website, not added again"
 # The text of a `CORRECTED` remark.
 NUL = "NUL characters, removed"
 

@@ -35,7 +35,8 @@ class Node:
 
     `number` and `above` are the number and the parent that the comment had in the Flatthread
     installation that exported it. If the number or parent does not fit the new order, the comment
-    is `displaced`. `more` is the number of vote rows that are stored with the comment.
+    is `displaced`. `more` is the number of vote rows that are stored with the comment. `former` is
+    the id that the comment had in that installation, or "".
     """
 
     id: str
@@ -50,6 +51,7 @@ class Node:
     above: str | None = None
     more: int = 0
     displaced: bool = False
+    former: str = ""
 
     @property
     def order(self) -> tuple[int, datetime, int, str]:

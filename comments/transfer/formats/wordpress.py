@@ -26,6 +26,7 @@ from pathlib import Path
 from comments import errors
 from comments.domain.records import Status
 from comments.domain.text import linked_html, sanitizing
+from comments.store.models import comment_rows
 from comments.transfer import import_source
 from comments.transfer.parsing import record_fields, xml_reader
 
@@ -34,6 +35,8 @@ SYSTEM = "wordpress"
 _EXPORT = re.compile(r"https?://wordpress\.org/export/[0-9.]+/ (.+)")
 _ITEM = "rss/channel/item"
 _COMMENT = "rss/channel/item/wp:comment"
+# The first metadata of a comment: in an export of Flatthread, its id there.
+_META_KEY, _META_VALUE = "wp:commentmeta/wp:meta_key", "wp:commentmeta/wp:meta_value"
 _STATUSES = {
     "1": Status.APPROVED,
     "0": Status.PENDING,
@@ -92,7 +95,8 @@ _SHAPE = xml_reader.Shape(
             f"wp:comment_{name}"
             for name in {"id", "parent", "date", "date_gmt", "content", "approved", "type"}
             | {"author", "author_email", "author_url", "author_IP"}
-        ),
+        )
+        | {_META_KEY, _META_VALUE},
     },
 )
 
@@ -118,6 +122,7 @@ def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.
         yield import_source.Corrected(element.line, LOCAL_TIMES)
     if element.text("wp:comment_author_IP"):
         yield import_source.LeftOut(element.line, record_fields.ADDRESSES)
+    former = element.text(_META_VALUE) if element.text(_META_KEY) == "flatthread_id" else ""
     yield import_source.SourceComment(
         system=SYSTEM,
         id=import_source.checked_id(path, element.line, element.text("wp:comment_id")),
@@ -131,6 +136,7 @@ def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.
         email=element.text("wp:comment_author_email"),
         website=element.text("wp:comment_author_url"),
         body=_displayed_html(element.text("wp:comment_content")),
+        former=former if comment_rows.is_comment_id(former) else "",
     )
 
 

@@ -15,7 +15,6 @@ their comment, and only if the comment does not exist yet. An import sends no ma
 """
 
 import functools
-import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -27,9 +26,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.ids import sorthash
 from comments.events import backlog
-from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows
-from comments.threads import thread_info
+from comments.store import ownership, transactions
 from comments.transfer.checking import checked_import
 from comments.transfer.importing import import_journal, running_import
 from comments.tree import values
@@ -37,7 +34,6 @@ from comments.tree.bulk import bulk_append
 
 T = TypeVar("T")
 
-_LOOKUP = 500
 # An import takes long, so it should survive a store that is busy for several minutes.
 _TRIES = 10  # Attempts to write a batch; each attempt ends with the store's own deadline
 _PAUSE = 5.0  # Seconds between two attempts
@@ -221,27 +217,6 @@ def check(
         return
     import_journal.check_no_undo(plan.site)
     plan.settle_ids(progress)
-    if thread_info.has_threads(plan.site):
-        _compare(plan, progress)
+    if plan.misplaced is not None:
+        raise plan.misplaced
     plan.is_compared = True
-
-
-def _compare(plan: checked_import.CheckedImport, progress: Callable[[int], None]) -> None:
-    nodes = ((thread, node) for thread in plan.threads for node in thread.nodes)
-    while part := list(itertools.islice(nodes, _LOOKUP)):
-        ids = [plan.id_of(node.id) for _, node in part]
-        stored = reads.read([(("Comment", comment_id),) for comment_id in ids])
-        progress(0)
-        for (thread, node), message in zip(part, stored, strict=True):
-            if message is None:
-                continue
-            if message.properties["thread"].string_value != comment_rows.thread_key_name(
-                thread.name
-            ):
-                raise plan.report.bad(
-                    node.line,
-                    f"comment {node.id} belongs to thread {thread.name.id} but is already "
-                    f"stored in thread {message.properties['thread_id'].string_value}. If an "
-                    "earlier import used other page mappings, use the same ones. Import "
-                    "the exports of different websites into different sites.",
-                )

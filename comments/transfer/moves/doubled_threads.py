@@ -6,7 +6,7 @@
 
 Such threads are one page under two addresses, for example because exports of two systems were
 imported. Equal comments have the same time (`join_plan.content`). Therefore a search reads the
-published and the pending comments of the site by time, compares those of the same moment, and
+published and the pending comments of the site by time, compares those of the same second, and
 forgets them. It stores its position and what it has found in a Job, so any process can continue it.
 Merging all pairs is a part of the same job: one transaction merges a pair (`thread_joins`).
 
@@ -174,8 +174,9 @@ def _compare(search: Search) -> Search:
     if len(messages) < AT_ONCE:
         after = msgspec.structs.replace(search, stage=search.stage + 1, before=None)
     else:
-        last = conversion.comment_from_message(messages[-1]).created
-        messages += _read(search, [("created", "=", last)], None)
+        oldest = conversion.comment_from_message(messages[-1]).created
+        last = oldest.replace(microsecond=0)
+        messages += _read(search, [("created", "<=", oldest), ("created", ">=", last)], None)
         after = msgspec.structs.replace(search, before=last)
     rows = {message.key.path[-1].name: message for message in messages}
     threads: dict[object, set[str]] = defaultdict(set)

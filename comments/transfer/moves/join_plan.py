@@ -20,6 +20,7 @@ from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.transfer.moves import move_plan
 from comments.tree import placement, status_changes
+from comments.tree.bulk import stored_copies
 from comments.tree.counters import totals
 from comments.tree.schemes import reshaping, transplant
 from comments.tree.schemes.transplant import StoredTree, ThreadTree
@@ -212,8 +213,8 @@ def _hide_copies(
 
 
 def content(row: records.Comment) -> tuple[object, ...]:
-    """Return what is equal in comments that are the same: the author's name, the time, the text."""
-    return (row.status, row.author.name, row.created, row.html)
+    """Return what is equal in comments that are the same."""
+    return row.status, stored_copies.content(row.author.name, row.created, row.html)
 
 
 def read(site: records.Site, thread: str) -> StoredTree | None:

@@ -56,7 +56,8 @@ def verify(
     Raises:
         errors.Overloaded: the store did not respond in time.
     """
-    plan.settle_ids(progress)
+    if not plan.is_compared:
+        plan.settle_ids(progress)
     history = import_history.ImportHistory(plan.site, plan.system, plan.file().digest)
     address_of = _decryption(secret) if secret else None
     verifier = _Verifier(Evidence(plan, history, address_of))

@@ -89,7 +89,8 @@ class ThreadComparison:
     ) -> Iterator[Found]:
         """Compare the next comment. `thread` is the thread's row as of the same moment."""
         node = next(self._rest)
-        self._ids.add(planned.id)
+        if not self._evidence.plan.is_copy(node.id):
+            self._ids.add(planned.id)
         self._is_approved_in_file |= planned.status is Status.APPROVED
         if stored is None:
             missing = FieldDifference(comment_comparison.MISSING, None, planned.id)
@@ -139,7 +140,7 @@ class ThreadComparison:
         if found.field == "address" and found.stored == "none" and run is None:
             return found._replace(reason=comment_comparison.EXPIRED)
         is_other = self._history.is_from_other_file(comment_id)
-        if is_other or self._evidence.plan.is_untrusted_copy(node.id):
+        if is_other or self._evidence.plan.is_copy(node.id):
             return found._replace(reason=comment_comparison.EARLIER)
         return found
 
@@ -160,7 +161,11 @@ class ThreadComparison:
             for place, (node, after) in enumerate(itertools.pairwise(stored), start=1)
             if ranks[node.id] > ranks[after.id] or numbers[node.id] == numbers[after.id]
         ]
-        is_known = is_moved or len(wrong) < self._history.orders
+        is_known = (
+            is_moved
+            or len(wrong) < self._history.orders
+            or any(self._evidence.plan.is_copy(node.id) for node in right)
+        )
         reason = comment_comparison.REORDERED if is_known else ""
         for place, node in wrong:
             yield FieldDifference("order", place, ranks[node.id], reason), node
