@@ -81,7 +81,9 @@ class Program:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        """Send a signal, as `subprocess.Popen` does: a program that has ended gets none."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def kill(self) -> None:
         self._process.kill()

@@ -275,7 +275,8 @@ def unlink(
 
 def give_up_claims(site: str, author: str, actor: records.Actor, *, now: datetime) -> int:
     """End a reader's claims on a site, and refuse further ones; return how many ended."""
-    imported = claimed_authors(site, author)
+    claims = [link for link in of_author(author, site) if link.claimant == author]
+    imported = [link.authors[0] for link in claims]
     for one in imported:
         unlink(site, one, author, actor, now=now)
     return len(imported)

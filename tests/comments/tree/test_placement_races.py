@@ -125,7 +125,7 @@ def test_a_writer_killed_at_any_moment_leaves_an_intact_thread(
 ) -> None:
     acknowledged: set[str] = set()
     for round_ in range(5):
-        writer = _writer(tmp_path, None, f"round{round_}", 8)
+        writer = _writer(tmp_path, None, f"round{round_}", 64)
         writer.stdin.write("go\n")
         writer.stdin.flush()
         # Kill the writer after some answers, while other posts are in progress.
