@@ -27,7 +27,10 @@ View = Callable[..., flask.Response]
 _OF_SITE = "sites/<site:site_id>"
 
 # The notices that any page can show at its top after a change (`redirect_with_notice`).
-NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone", "edited", "replied")
+NOTICES = (
+    "saved", "removed", "banned", "lifted", "restored", "undone", "edited", "replied",
+    "linked", "unlinked", "allowed",
+)  # fmt: skip
 
 
 class Visit(NamedTuple):

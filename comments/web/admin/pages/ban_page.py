@@ -16,7 +16,10 @@ from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("bans")
 
-_SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
+_SAID = {
+    "ban": "banned", "unban": "lifted", "restore": "restored",
+    "link": "linked", "unlink": "unlinked", "allow": "allowed",
+}  # fmt: skip
 _ROUNDS = 10  # Each round processes 100 comments; for more, the moderator submits the form again.
 
 
@@ -59,7 +62,9 @@ def change_links(visit: site_visit.Visit, sent: people_forms.AuthorLinkForm) -> 
         change = author_links.link if sent.act == "link" else author_links.unlink
         other = decisions.author_id(site, sent.other)
         change(site, author, other, actor, now=visit.now, reason=sent.reason)
-    return site_visit.redirect_with_notice(visit, f"author?{site_visit.query(id=author)}", "saved")
+    return site_visit.redirect_with_notice(
+        visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act]
+    )
 
 
 blueprint.show_again(author_pages.show)

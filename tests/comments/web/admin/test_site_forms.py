@@ -32,7 +32,7 @@ from tests.support import stored_state
 from tests.support.histories import counter_oracle
 from tests.support.html import html_reader, html_validator
 from tests.support.people import account_holders
-from tests.support.people.console_browser import DESK, Desk
+from tests.support.people.console_browser import DESK, OWN, Desk
 from tests.support.threads import sample_threads, sample_votes
 
 ADA = records.Actor("cli", "Ada")
@@ -73,7 +73,11 @@ def test_linked_authors_are_one_person_until_they_are_unlinked(
     other = sample_threads.post(site, "two", author=records.Author("Eve 2", id="g:eve2"))
     dispatcher.deliver(counter_oracle.events(), now=now(), handlers=wiring.HANDLERS)
     assert "1 approved" in desk.page("/author?id=g%3Aeve")
-    desk.settle("/author/links?id=g%3Aeve", act="link", other=other.id, reason="same person")
+    page = desk.settle("/author/links?id=g%3Aeve", act="link", other="nobody", status=400)
+    assert re.findall(r"<details open>\s*<summary>(.*)</summary>", page) == ["Link authors"]
+    sent = {"form": desk.token, "act": "link", "other": other.id, "reason": "same person"}
+    answer = desk.client.post(f"{DESK}/author/links?id=g%3Aeve", data=sent, headers=OWN)
+    assert answer.headers["Location"].endswith("#linked")
     page = desk.page("/author?id=g%3Aeve")
     assert "2 approved" in page
     assert [text in page for text in ("Eve 2", "<p>one</p>", "<p>two</p>")] == [True] * 3
