@@ -134,7 +134,9 @@ class Writer:
                 return
 
     def post(self, thread: str, parent: str | None = None) -> None:
-        sent: dict[str, Any] = {"name": "Ann", "body": f"{thread} {len(self.posted)}"}
+        # Equal texts of the same second would be copies, and a merge would hide one.
+        body = f"{thread} {len(self.posted)} {id(self)}"
+        sent: dict[str, Any] = {"name": "Ann", "body": body}
         path = f"/api/v1/sites/demo/comments?thread={thread}"
         answer = self._client.post(path, json=sent if parent is None else sent | {"parent": parent})
         assert answer.status_code == 201, answer.text
