@@ -328,7 +328,13 @@ def test_an_author_and_a_thread_show_all_comments_of_any_status(
     )
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     dispatcher.deliver(events, now=sample_threads.START, handlers=wiring.HANDLERS)
-    assert "somebody else" in desk.page("/authors")
+    people = desk.page("/authors")
+    assert "somebody else" in people
+    assert 'placeholder="Search comments by name"' in people
+    tab = 'Approved <span class="ft-number">'
+    assert tab in desk.page("/queue?status=any")
+    # The numbers are those of the site, so they would be wrong beside a search.
+    assert tab not in desk.page("/queue?status=any&q=else")
     for path in ("/author", "/author?id=g:nobody", "/thread?thread=nowhere"):
         assert desk.client.get(f"{DESK}{path}").status_code == 404
 
