@@ -187,10 +187,13 @@ class HttpClient:
 
         Raises:
             errors.UnsafeAddress: `check` refuses the URL, or an address of the name is not public.
-            errors.Unreachable: the name has no address.
+            errors.BadInput: the name has no address.
         """
         target = self.check(url)
-        self._addresses(target)
+        try:
+            self._addresses(target)
+        except errors.Unreachable as error:
+            raise errors.BadInput("url", "unreachable-url") from error
         return target
 
     def send(

@@ -155,7 +155,7 @@ def add(
 
     Raises:
         errors.UnsafeAddress: the hook's address is not https or not public.
-        errors.Unreachable: the address's host name does not resolve.
+        errors.BadInput: the address's host name does not resolve.
         errors.NotFound: the site does not exist.
         errors.Conflict: the address is already registered, the site has `MOST` hooks, or it is a
             staging copy.

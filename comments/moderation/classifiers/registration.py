@@ -78,7 +78,7 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Htt
         errors.NotFound: the site does not exist.
         errors.BadInput: the address is not https, does not resolve, or is not public.
     """
-    _vet(client, url)
+    client.vet(url)
     made = _new_secret()
     fresh = _seal(made, by)
     is_new = rulebook.from_store(site).classifier(classifier_verdicts.WEBHOOK) is None
@@ -106,7 +106,7 @@ def set_akismet(
     if not ((key.isascii() and key.isalnum()) or not key) or len(key) > _LONGEST_KEY:
         raise errors.BadInput("key", "not-alphanumeric", limit=_LONGEST_KEY)
     if url:
-        _vet(client, url)
+        client.vet(url)
     fresh = (_seal(key, by),) if key else ()
 
     def change(stored: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
@@ -184,13 +184,6 @@ def remove(site: str, name: str, by: By) -> None:
             raise errors.NotFound("adviser", name)
 
     _set_classifier(site, name, change, by)
-
-
-def _vet(client: safe_http.HttpClient, url: str) -> None:
-    try:
-        client.vet(url)
-    except errors.Unreachable as error:
-        raise errors.BadInput("url", "unreachable-url") from error
 
 
 def _set_classifier(site: str, name: str, change: policy_changes.ClassifierChange, by: By) -> None:

@@ -97,7 +97,7 @@ def test_a_name_without_an_address_is_refused(store: connection.Store, site: rec
         raise OSError("planned")
 
     made = webhook_endpoints.Registered("one", URL, (SECRETS[0],), ALL, NOW)
-    with pytest.raises(errors.Unreachable, match=r"no-address \(host=hooks\.example\)"):
+    with pytest.raises(errors.BadInput, match="unreachable-url"):
         webhook_endpoints.add("demo", made, safe_http.HttpClient(resolver=unknown))
 
 
