@@ -271,7 +271,7 @@ def test_an_unknown_site_is_named(server: str, website: Website, open_tab: OpenT
     tab.expected.append("Flatthread: ")
     html = f'{script(server, site="nobody")}<div id="flatthread"></div>'
     tab.page.goto(website.put("unknown", html))
-    expect(tab.page.get_by_role("alert")).to_contain_text("nobody")
+    expect(tab.page.get_by_text("the site “nobody” does not exist")).to_be_visible()
 
 
 SINGLE_PAGE = """

@@ -290,13 +290,13 @@ def test_a_token_is_valid_at_its_own_doors_and_no_other(service: Service, door: 
         answer = door.show(service, key)
         assert answer.status_code in {303, 400, 401, 403, 404}, (name, answer.text)
         if answer.status_code == 303:
-            assert answer.headers["Location"].endswith("admin/sign-in"), name
+            assert "admin/sign-in" in answer.headers["Location"], name
         assert "Set-Cookie" not in answer.headers
     left = ("Ticket", *COUNTED) if is_guessed else COUNTED
     assert store_snapshot.everything(*left) == stored
     for name in door.keys:
         answer = door.show(service, KEYS[name](service))
         assert answer.status_code in {200, 201, 303}, (name, answer.text)
-        assert not answer.headers.get("Location", "").endswith("admin/sign-in")
+        assert "admin/sign-in" not in answer.headers.get("Location", "")
     service.sign_in()
     service.mine = account_holders.session(service.owner.id).token

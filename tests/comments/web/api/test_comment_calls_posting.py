@@ -17,7 +17,6 @@ from tests.support.people.api_requests import (
     THREAD,
     answer,
     bearer,
-    is_empty,
     listed,
     post,
     refused,
@@ -178,16 +177,6 @@ def test_a_new_comment_has_no_replies(client: FlaskClient) -> None:
 def test_an_invalid_post_is_refused_by_field(client: FlaskClient, sent: dict, field: str) -> None:
     refused(client.post(THREAD, json=sent), 400, field)
     assert listed(client) == []
-
-
-def test_a_parent_must_be_in_the_same_thread(client: FlaskClient) -> None:
-    first = post(client)["comment"]
-    response = client.post(
-        "/api/v1/sites/demo/comments?thread=u",
-        json={"name": "a", "body": "b", "parent": first["id"]},
-    )
-    assert response.status_code in {400, 404, 409}
-    assert is_empty(client.get("/api/v1/sites/demo/comments?thread=u"))
 
 
 def test_a_retracted_parent_takes_no_reply(client: FlaskClient) -> None:
