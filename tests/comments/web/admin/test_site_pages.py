@@ -343,7 +343,7 @@ def test_pages_with_equal_titles_show_their_ids(desk: Desk, site: records.Site) 
     for thread, title in (("a", "Twice"), ("b", "Twice"), ("c", "Once")):
         url = f"http://localhost:8080/{thread}"
         sample_threads.post(site, "x", thread=thread, title=title, url=url)
-    assert re.findall(r"note\"><bdi>(\w)</bdi>", desk.page("/threads")) == ["a", "b"]
+    assert re.findall(r"ft-file\"><bdi>(\w)</bdi>", desk.page("/threads")) == ["a", "b"]
 
 
 def test_only_owners_are_offered_to_move_a_comment(
